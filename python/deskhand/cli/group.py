@@ -22,6 +22,7 @@ __all__ = ["commands", "run", "run_command"]
 
 # The module that has each command.
 _MODULES = {
+    "assets": "assets",
     "audit": "auditing",
     "bench": "benchmark",
     "click": "acting",

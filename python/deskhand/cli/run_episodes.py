@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from deskhand.cli.assets import use_assets
 from deskhand.cli.common import clean, examples
+from deskhand.cli.planning import announce, plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,11 +54,22 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
         "deskhand run --out runs/gpt                    # go on with it, wherever it was stopped or killed",
         "deskhand run --out runs/gpt --seeds 10         # five more of each",
         "deskhand run --agent nothing --backend docker --image deskhand/desktop --out runs/nothing",
+        "deskhand run osworld:OSWorld --plan            # which of its tasks can run here, and why not",
+        "deskhand run osworld:OSWorld/os --backend docker --agent openai:gpt-5.4 --out runs/osworld",
         "deskhand run --shard 2/8 --ledger postgresql://runner@db/episodes --out /data/run    # one of eight jobs",
     )
 )
 @click.argument("tasks", metavar="[TASK...]", nargs=-1)
-@click.option("--out", required=True, metavar="DIR", type=click.Path(file_okay=False), help="The run's directory.")
+@click.option("--out", metavar="DIR", type=click.Path(file_okay=False), help="The run's directory.  [required]")
+@click.option("--plan", "only_plan", is_flag=True, help="Only say which tasks of osworld:PATH can run here, and why not.")
+@click.option(
+    "--assets",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    envvar="DESKHAND_ASSETS",
+    show_envvar=True,
+    help="The cache with the files of OSWorld's tasks; see `deskhand assets`.",
+)
 @click.option(
     "--agent",
     metavar="NAME",
@@ -88,7 +101,9 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
 def run(  # each is an option
     *,
     tasks: tuple[str, ...],
-    out: str,
+    out: str | None,
+    only_plan: bool,
+    assets: str | None,
     agent: str | None,
     desktops: int | None,
     seeds: int | None,
@@ -105,17 +120,26 @@ def run(  # each is an option
 ) -> int:
     """Have an agent do tasks, each on a desktop of its own, and record the results.
 
-    TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, or `module:Class`; all that ship
-    when none is named. A DIR that has a run continues that run: finished episodes stay, and options that are not given
+    TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, `osworld:PATH` for a checkout of
+    OSWorld (`osworld:PATH/os`, `osworld:PATH/DOMAIN/ID`, `osworld:PATH/LIST.json` for some of its tasks), or `module:Class`; all
+    that ship when none is named. OSWorld's tasks are evaluated by upstream's code, in the environment of
+    `deskhand assets evaluators` or of DESKHAND_OSWORLD_PYTHON. A DIR that has a run continues that run: finished episodes stay, and options that are not given
     keep their values. Ctrl-C gives back the episodes under way and ends; a second one ends at once. Nothing is lost either way.
 
     Tasks, agents and records are code: run only those that you trust. What a DIR itself names of them (tasks that do not ship,
     module:function, replay:PATH, a ledger elsewhere) has to be named again to go on.
     """
+    use_assets(assets)
+    if only_plan:
+        plan(tasks, backend=backend or "local", as_json=as_json)
+        return 0
+    if out is None:
+        raise click.MissingParameter(param_hint="'--out'", param_type="option")
     # These load a good part of the package, which other commands need not wait for.
     from deskhand.episodes.run.engines import find_engine  # noqa: PLC0415
     from deskhand.episodes.run.run import begin  # noqa: PLC0415
 
+    announce(tasks, backend=backend or "local")
     begun = begin(
         out,
         tasks,

@@ -28,6 +28,7 @@ from deskhand.episodes.run.host import describe
 from deskhand.episodes.run.plan import Plan
 from deskhand.episodes.run.worker_name import abandon_dead
 from deskhand.episodes.tasks.catalogue import digest, find_tasks, ships
+from deskhand.episodes.tasks.osworld.collection import PREFIX
 from deskhand.errors import ActionError, EpisodeError, LaunchFailed, shown
 from deskhand.launchers.docker.engine import connect_engine
 
@@ -340,6 +341,8 @@ def _option(name: str) -> str:
 
 def _absolute(name: str) -> str:
     """Make the path of a folder of tasks absolute."""
+    if name.startswith(PREFIX):
+        return PREFIX + str(Path(name.removeprefix(PREFIX)).absolute())
     return str(Path(name).absolute()) if "/" in name or name in {".", ".."} or Path(name).is_dir() else name
 
 

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.arguments import expect_texts
 from deskhand.episodes.tasks import suite
 from deskhand.episodes.tasks.folders import TASK_FILE, FolderTask, is_task_folder, load_folder, own_error
+from deskhand.episodes.tasks.osworld.collection import PREFIX
+from deskhand.episodes.tasks.osworld.task import OSWorldTask, load_tasks
 from deskhand.episodes.tasks.task import Resources, Task, TaskLimits, instance_seed
 from deskhand.errors import TaskError, shown
 
@@ -47,7 +49,7 @@ def find_tasks(names: Sequence[str] = ()) -> list[Task]:
 
     Args:
         names: Each is a task's name, a pattern of names (`text-*`), `tag:text`, `level:2`, a folder with a `task.toml` or with
-            such folders in it, or `module:Class`. Without names, every task that ships.
+            such folders in it, `osworld:PATH` for tasks of OSWorld, or `module:Class`. Without names, every task that ships.
 
     Raises:
         TaskError: There is no such task, a task is invalid, or two of them have the same name.
@@ -67,7 +69,7 @@ def find_tasks(names: Sequence[str] = ()) -> list[Task]:
 
 def ships(wanted: object) -> bool:
     """Whether a name for `find_tasks` means tasks that ship, and no foreign code."""
-    if not isinstance(wanted, str) or "/" in wanted:
+    if not isinstance(wanted, str) or "/" in wanted or wanted.startswith(PREFIX):
         return False
     # In the same order as in `_select`.
     if wanted.startswith(("tag:", "level:")) or wanted in built_in():
@@ -124,6 +126,8 @@ def _sources(cls: type[Task]) -> Iterable[tuple[str, bytes]]:
     if issubclass(cls, FolderTask):
         files = (path for path in cls.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
         return [(str(path.relative_to(cls.folder)), _read(cls, path)) for path in files]
+    if issubclass(cls, OSWorldTask):
+        return [(cls.entry.path.name, cls.entry.data)]
     found: dict[Path, ModuleType] = {}
     for base in cls.__mro__:
         if base not in {Task, object} and issubclass(base, Task):
@@ -155,6 +159,8 @@ def _collect(module: ModuleType, found: dict[Path, ModuleType]) -> None:
 
 
 def _select(wanted: str) -> list[Task]:
+    if wanted.startswith(PREFIX):
+        return [_checked(task) for task in load_tasks(wanted)]
     if wanted.startswith("tag:"):
         return _tagged(wanted, [task for task in built_in().values() if wanted[4:] in task.tags])
     if wanted.startswith("level:"):
@@ -246,8 +252,15 @@ def _made(cls: type[Task], origin: str) -> Task:
     return task
 
 
+def _checked(task: Task) -> Task:
+    check_parts(task)
+    return task
+
+
 def _origin(task: Task) -> str:
     cls = type(task)
+    if issubclass(cls, OSWorldTask):
+        return str(cls.entry.path)
     return str(cls.folder) if issubclass(cls, FolderTask) else f"{cls.__module__}:{cls.__qualname__}"
 
 

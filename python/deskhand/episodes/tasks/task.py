@@ -87,6 +87,7 @@ class Task(ABC):
         screen: Width and height of its desktop in pixels.
         programs: The programs that its desktop's machine needs; a run names missing ones before it begins.
         masks: Regions of its screen (x, y, width, height) that differ between two runs of one instance, such as a clock.
+        evaluates_once: Whether evaluating acts on the desktop, so that it cannot be done twice to see whether it is steady.
     """
 
     name: ClassVar[str]
@@ -99,11 +100,15 @@ class Task(ABC):
     screen: ClassVar[tuple[int, int]] = (1280, 800)
     programs: ClassVar[tuple[str, ...]] = ()
     masks: ClassVar[tuple[tuple[int, int, int, int], ...]] = ()
+    evaluates_once: ClassVar[bool] = False
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         """The values that differ between two instances, as JSON data; all chance comes from `random`."""
         del random
         return {}
+
+    def ready(self) -> None:  # noqa: B027 # most tasks need nothing but their desktop
+        """Check, before a desktop is taken, what the task needs besides it; raises `TaskError` if that is missing."""
 
     @abstractmethod
     def instruction(self, parameters: Mapping[str, Any]) -> str:

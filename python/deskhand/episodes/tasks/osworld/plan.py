@@ -1,0 +1,117 @@
+"""Whether each task of OSWorld can run here, and why not. Pure.
+
+This module owns the reasons and their words. What must never appear here: how what is here is found out (see `here`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from deskhand.episodes.tasks.osworld.needs import Table, needs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deskhand.episodes.tasks.osworld.needs import Needs
+    from deskhand.episodes.tasks.osworld.taskfile import TaskFile
+
+__all__ = ["KINDS", "Facts", "Kind", "Reason", "reasons"]
+
+Kind: TypeAlias = Literal["broken", "login", "network", "rights", "differs", "application", "file", "evaluator"]
+
+KINDS: tuple[Kind, ...] = ("broken", "login", "network", "rights", "differs", "application", "file", "evaluator")
+"""The kinds of reasons, from those that no one can change here to those that one command changes."""
+
+_SHOWN = 3
+# Parts of `env` that lead to a port of the machine, which nothing outside of the desktop reaches.
+_PORTS = {"chromium_port": "the browser's protocol", "vlc_port": "VLC's web interface"}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is here.
+
+    Attributes:
+        has_program: Whether the desktops' machine has a program.
+        has_asset: Whether the file of an address is in the cache.
+        packages: The packages in the environment of the evaluators; None if there is no such environment.
+        version: The version of upstream's package there.
+        local: Whether desktops are local, and not in containers.
+    """
+
+    has_program: Callable[[str], bool]
+    has_asset: Callable[[str], bool]
+    packages: frozenset[str] | None
+    version: str
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a task cannot run.
+
+    Attributes:
+        kind: What kind of reason it is.
+        text: The reason in words.
+    """
+
+    kind: Kind
+    text: str
+
+
+def reasons(task: TaskFile, facts: Facts, table: Table) -> list[Reason]:
+    """Why a task cannot run here, in the order of `KINDS`; empty if it can."""
+    needs = needs_of(task, table)
+    found = [Reason("login", f"it needs {each}") for each in needs.logins]
+    if needs.hosts:
+        found.append(Reason("network", f"it needs the network: {_some(needs.hosts)}"))
+    if needs.root:
+        found.append(Reason("rights", f"it needs the administrator's rights, which no desktop gives: {needs.root}"))
+    found += _differences(needs, facts, table)
+    missing = [program for program in needs.programs if not facts.has_program(program)]
+    if missing:
+        found.append(Reason("application", f"a program is missing: {_some(missing)}"))
+    absent = [url for url in needs.urls if not facts.has_asset(url)]
+    if absent:
+        found.append(Reason("file", f"a file is not in the cache: {_some([_file(url) for url in absent])}"))
+    if not task.infeasible:
+        found += _evaluator(needs, facts, table)
+    return found
+
+
+def _differences(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
+    found = [Reason("differs", f"the step {kind} is not carried out here") for kind in needs.unknown_steps]
+    if needs.unknown_evaluators:
+        lacking = f"{_some(needs.unknown_evaluators)}: desktop-env {table.version} does not have it"
+        found.append(Reason("differs", lacking))
+    found += [
+        Reason("differs", f"its evaluator reads {what} from outside, which a desktop keeps closed")
+        for part, what in _PORTS.items()
+        if part in needs.environment
+    ]
+    if "get_vm_wallpaper" in needs.environment:
+        found.append(Reason("differs", "it evaluates the wallpaper, which a desktop here does not have"))
+    if needs.home and facts.local:
+        found.append(Reason("differs", "it tells the agent of /home/user, which only containers have: use --backend docker"))
+    return found
+
+
+def _evaluator(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
+    hint = "see `deskhand assets evaluators`"
+    if facts.packages is None:
+        return [Reason("evaluator", f"there is no environment with upstream's evaluators: {hint}")]
+    if facts.version != table.version:
+        has = f"has desktop-env {facts.version}" if facts.version else "has no desktop-env"
+        return [Reason("evaluator", f"the evaluators' environment {has}, and not {table.version}: {hint}")]
+    missing = [name for name in needs.packages if name not in facts.packages]
+    return [Reason("evaluator", f"its evaluator needs a package that is missing: {_some(missing)}; {hint}")] if missing else []
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _file(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[2][:80] or url[:80]

@@ -1,0 +1,126 @@
+"""A task of OSWorld as a `Task`: what an agent is told, how its desktop is set up, and the score that upstream gives it.
+
+This module owns how the parts beside it are joined. What must never appear here: a step, and an evaluator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deskhand.episodes.tasks.osworld.assets import find_assets
+from deskhand.episodes.tasks.osworld.collection import find_entries
+from deskhand.episodes.tasks.osworld.evaluating import evaluate
+from deskhand.episodes.tasks.osworld.evaluators import find_evaluators, load_table
+from deskhand.episodes.tasks.osworld.here import facts_before, lacking_programs
+from deskhand.episodes.tasks.osworld.needs import needs_of
+from deskhand.episodes.tasks.osworld.plan import reasons
+from deskhand.episodes.tasks.osworld.steps import Steps, prepare
+from deskhand.episodes.tasks.task import Grade, Resources, Task, TaskLimits
+from deskhand.errors import TaskError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deskhand.episodes.tasks.context import TaskContext
+    from deskhand.episodes.tasks.osworld.collection import Entry
+
+__all__ = ["FAIL", "OSWorldTask", "load_tasks"]
+
+FAIL = "FAIL"
+"""The last line of an agent's answer that says that a task cannot be done, as in upstream's action spaces."""
+
+
+class OSWorldTask(Task):
+    """A task of OSWorld; `load_tasks` makes a class for each file.
+
+    Attributes:
+        entry: Its file.
+    """
+
+    entry: ClassVar[Entry]
+    screen = (1920, 1080)
+    # Upstream's agents get up to 100 steps, and no other limit; its applications are larger than the suite's.
+    limits = TaskLimits(steps=100, seconds=3600.0)
+    resources = Resources(memory=1 << 30, most_memory=4 << 30)
+    evaluates_once = True
+
+    def ready(self) -> None:
+        """Check what can be known before a desktop is taken.
+
+        Raises:
+            TaskError: It cannot run here; the error has every reason.
+        """
+        if self.entry.task is None:
+            raise TaskError(self.name, self.entry.broken)
+        found = reasons(self.entry.task, facts_before(), load_table())
+        if found:
+            raise TaskError(self.name, "; ".join(reason.text for reason in found))
+
+    def instruction(self, parameters: Mapping[str, Any]) -> str:
+        """The instruction of its file."""
+        del parameters
+        # A broken file has one too, so that the run that has it can say what is wrong with it.
+        return self.entry.task.instruction if self.entry.task is not None else f"(broken: {self.entry.broken})"
+
+    def setup(self, context: TaskContext) -> None:
+        """Carry out the steps of its file."""
+        task = self._task()
+        needs = needs_of(task, load_table())
+        if missing := lacking_programs(context, needs.programs):
+            raise TaskError(self.name, f"a program is missing: {', '.join(missing)}", "choose another --image")
+        if needs.home and not context.desktop.has_machine:
+            raise TaskError(self.name, "it tells the agent of /home/user, which only containers have", "--backend docker")
+        prepare(context)
+        Steps(context, find_assets()).carry_out(task.setup)
+
+    def evaluate(self, context: TaskContext) -> Grade:
+        """The score of upstream's evaluators."""
+        task = self._task()
+        gave_up = (context.answer or "").strip().rpartition("\n")[2].strip() == FAIL
+        if task.infeasible:
+            # As in upstream's `evaluate`, for which nothing of its package is needed.
+            Steps(context, find_assets(), late=True).carry_out(task.post)
+            return Grade(float(gave_up), "it cannot be done, and the agent " + ("said so" if gave_up else "did not say so"))
+        evaluators = find_evaluators()
+        if evaluators is None:
+            raise TaskError(self.name, "there is no environment with upstream's evaluators", "deskhand assets evaluators")
+        score = evaluate(task, context, find_assets(), evaluators, gave_up=gave_up)
+        said = "; the agent gave up" if gave_up else ""
+        return Grade(score, f"upstream's {', '.join(task.functions)} gives {score:g}{said}", {"functions": list(task.functions)})
+
+    def oracle(self, context: TaskContext) -> str | None:
+        """OSWorld has no solutions.
+
+        Raises:
+            TaskError: Always.
+        """
+        del context
+        raise TaskError(self.name, "OSWorld's tasks come without solutions", "choose another --agent")
+
+    def _task(self) -> Any:
+        if self.entry.task is None:
+            raise TaskError(self.name, self.entry.broken)
+        return self.entry.task
+
+
+def load_tasks(name: str) -> list[OSWorldTask]:
+    """The tasks that `osworld:PATH` means; see `collection.find_entries`.
+
+    Raises:
+        TaskError: There are none.
+    """
+    return [_made(entry) for entry in find_entries(name)]
+
+
+def _made(entry: Entry) -> OSWorldTask:
+    words = f"osworld-{entry.domain}-{entry.id}".lower()
+    name = "-".join(part for part in "".join(char if char.isalnum() else "-" for char in words).split("-") if part)
+    attributes = {
+        "__doc__": f"The task of {entry.path}.",
+        "__module__": __name__,
+        "entry": entry,
+        "name": name,
+        "tags": ("osworld", entry.domain),
+    }
+    made: OSWorldTask = type(f"OSWorldTask_{entry.id}", (OSWorldTask,), attributes)()
+    return made
