@@ -22,7 +22,9 @@ def main() -> None:
             uses = uses_of(sources, f"{PACKAGE}.{kind}.{module}", there)
             rows[name] = [sorted(uses.packages), sorted(uses.environment)]
         found[kind] = rows
-    lines = [f'"version": {json.dumps(next(root.glob("desktop_env-*.dist-info")).name.split("-")[1].removesuffix(".dist"))}']
+    lines = [
+        f'"version": {json.dumps(next(root.glob("desktop_env-*.dist-info")).name.split("-")[1].removesuffix(".dist"))}'
+    ]
     for kind, rows in found.items():
         body = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
         lines.append(f'"{kind}": {{\n{body}\n }}')

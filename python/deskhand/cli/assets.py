@@ -58,7 +58,13 @@ def assets() -> None:
 )
 @click.argument("names", metavar="osworld:PATH...", nargs=-1, required=True)
 @_directory
-@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host that may be asked, besides the hub's; HOST:PORT for http://.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host that may be asked, besides the hub's; HOST:PORT for http://.",
+)
 @click.option("--most", type=click.IntRange(1), default=512, show_default=True, help="The largest file, in MiB.")
 @json_option
 def fetch(*, names: tuple[str, ...], assets: str | None, hosts: tuple[str, ...], most: int, as_json: bool) -> int:
@@ -119,7 +125,9 @@ def add(*, url: str, file: str, assets: str | None) -> None:
     type=click.Path(file_okay=False),
     help="Where the environment is made; DESKHAND_OSWORLD_PYTHON names its bin/python then. [default: a place that is found]",
 )
-@click.option("--without", multiple=True, metavar="PACKAGE", help="A package to leave out, such as easyocr, which brings torch.")
+@click.option(
+    "--without", multiple=True, metavar="PACKAGE", help="A package to leave out, such as easyocr, which brings torch."
+)
 def evaluators(*, names: tuple[str, ...], into: str | None, without: tuple[str, ...]) -> None:
     """Make the environment in which upstream's evaluators run, with the packages that the tasks' evaluators use.
 

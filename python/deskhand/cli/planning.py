@@ -50,9 +50,13 @@ def plan(names: Sequence[str], *, backend: str, as_json: bool) -> None:
     for (domain, _), why in found.items():
         counts[domain][why[0].kind if why else "runs"] += 1
     kinds = ("runs", *_kinds())
-    rows = [(domain, str(count.total()), *(str(count[kind] or "") for kind in kinds)) for domain, count in counts.items()]
+    rows = [
+        (domain, str(count.total()), *(str(count[kind] or "") for kind in kinds)) for domain, count in counts.items()
+    ]
     whole = sum(counts.values(), Counter[str]())
-    table(("domain", "tasks", *kinds), [*rows, ("all", str(whole.total()), *(str(whole[kind] or "") for kind in kinds))])
+    table(
+        ("domain", "tasks", *kinds), [*rows, ("all", str(whole.total()), *(str(whole[kind] or "") for kind in kinds))]
+    )
     _hint(found)
 
 
@@ -102,7 +106,7 @@ def _data(domain: str, id_: str, why: Sequence[Reason]) -> dict[str, Any]:
 
 
 def _hint(found: dict[tuple[str, str], Sequence[Reason]]) -> None:
-    counts = Counter(reason.kind for why in found.values() for reason in why)
+    counts: Counter[str] = Counter(reason.kind for why in found.values() for reason in why)
     ways = {
         "file": "lack a file: deskhand assets fetch osworld:PATH, where there is a network",
         "evaluator": "lack upstream's evaluators: deskhand assets evaluators osworld:PATH, where there is a network",

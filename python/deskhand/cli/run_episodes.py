@@ -61,7 +61,9 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
 )
 @click.argument("tasks", metavar="[TASK...]", nargs=-1)
 @click.option("--out", metavar="DIR", type=click.Path(file_okay=False), help="The run's directory.  [required]")
-@click.option("--plan", "only_plan", is_flag=True, help="Only say which tasks of osworld:PATH can run here, and why not.")
+@click.option(
+    "--plan", "only_plan", is_flag=True, help="Only say which tasks of osworld:PATH can run here, and why not."
+)
 @click.option(
     "--assets",
     metavar="DIR",
@@ -120,11 +122,13 @@ def run(  # each is an option
 ) -> int:
     """Have an agent do tasks, each on a desktop of its own, and record the results.
 
-    TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, `osworld:PATH` for a checkout of
-    OSWorld (`osworld:PATH/os`, `osworld:PATH/DOMAIN/ID`, `osworld:PATH/LIST.json` for some of its tasks), or `module:Class`; all
-    that ship when none is named. OSWorld's tasks are evaluated by upstream's code, in the environment of
-    `deskhand assets evaluators` or of DESKHAND_OSWORLD_PYTHON. A DIR that has a run continues that run: finished episodes stay, and options that are not given
+    TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, `osworld:PATH`, or `module:Class`; all
+    that ship when none is named. A DIR that has a run continues that run: finished episodes stay, and options that are not given
     keep their values. Ctrl-C gives back the episodes under way and ends; a second one ends at once. Nothing is lost either way.
+
+    `osworld:PATH` means a checkout of OSWorld, and `osworld:PATH/DOMAIN`, `osworld:PATH/DOMAIN/ID` or `osworld:PATH/LIST.json`
+    some of its tasks. Upstream's code evaluates them, in the environment that `deskhand assets evaluators` makes or that
+    DESKHAND_OSWORLD_PYTHON names.
 
     Tasks, agents and records are code: run only those that you trust. What a DIR itself names of them (tasks that do not ship,
     module:function, replay:PATH, a ledger elsewhere) has to be named again to go on.

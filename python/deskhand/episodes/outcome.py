@@ -27,6 +27,8 @@ class Cause(StrEnum):
     """This package failed."""
     SETUP_FAILED = "setup_failed"
     """The task could not be set up."""
+    CANNOT_RUN = "cannot_run"
+    """The task needs something that is not here: a file, a program, a network, an account."""
     EVALUATOR_FAILED = "evaluator_failed"
     """The task could not be evaluated, or two evaluations of one state differ."""
     MODEL_PROVIDER = "model_provider"
@@ -66,6 +68,7 @@ RULES: Mapping[Cause, Rule] = MappingProxyType(
         Cause.DESKTOP_LOST: Rule(graded=False, retries=3),
         Cause.DRIVER_BUG: Rule(graded=False),
         Cause.SETUP_FAILED: Rule(graded=False, retries=2),
+        Cause.CANNOT_RUN: Rule(graded=False),
         Cause.EVALUATOR_FAILED: Rule(graded=False),
         Cause.MODEL_PROVIDER: Rule(graded=False, retries=5, backoff=True),
         Cause.RECORD_FAILED: Rule(graded=False, retries=2, backoff=True),

@@ -195,6 +195,7 @@ class _Attempt:
     def _play(self, places: Places, run_seed: int) -> None:
         task, key = self.task, self.key
         self.instance = instance_seed(run_seed, task.name, key.variant, key.seed)
+        self._bounded("what the task needs", self.task.ready, _SETUP_LIMIT, Cause.CANNOT_RUN)
         self._bounded("the task's parameters", self._prepare, _SETUP_LIMIT, Cause.SETUP_FAILED)
         self.record.event(
             "begin",
@@ -226,7 +227,6 @@ class _Attempt:
             self.record.event("evaluate", seconds=self.times["evaluate"])
 
     def _prepare(self) -> None:
-        self.task.ready()
         parameters = self.task.parameters(random.Random(self.instance))  # noqa: S311 # to be repeated
         self.parameters = json.loads(json.dumps(dict(parameters), allow_nan=False))
         instruction = self.task.instruction(self.parameters)

@@ -158,7 +158,7 @@ def _collect(module: ModuleType, found: dict[Path, ModuleType]) -> None:
 # --- finding ---
 
 
-def _select(wanted: str) -> list[Task]:
+def _select(wanted: str) -> list[Task]:  # noqa: PLR0911 # one for each form
     if wanted.startswith(PREFIX):
         return [_checked(task) for task in load_tasks(wanted)]
     if wanted.startswith("tag:"):

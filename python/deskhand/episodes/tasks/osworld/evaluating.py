@@ -115,7 +115,7 @@ def _give_files(task: TaskFile, assets: Assets, cache: Path) -> None:
             place.write_bytes(assets.read(url))
 
 
-def _converse(
+def _converse(  # noqa: PLR0917 # called in one place
     process: subprocess.Popen[bytes],
     job: Mapping[str, Any],
     answers: _Answers,
@@ -182,14 +182,18 @@ def _score(answer: Mapping[str, Any], log: IO[bytes]) -> float:
     missing = answer.get("missing")
     if isinstance(missing, list) and missing:
         hint = "see `deskhand assets evaluators`"
-        raise EpisodeError(f"the evaluator needs packages that are missing: {', '.join(map(str, missing))[:_SHOWN]}", hint)
+        raise EpisodeError(
+            f"the evaluator needs packages that are missing: {', '.join(map(str, missing))[:_SHOWN]}", hint
+        )
     score = answer.get("score")
     if "failed" in answer or not isinstance(score, (int, float)) or isinstance(score, bool) or not math.isfinite(score):
         size = log.seek(0, os.SEEK_END)
         log.seek(max(0, size - _LOG))
         said = log.read().decode(errors="replace")
         what = answer.get("failed", f"its score is {shown(score)}")
-        raise EpisodeError(f"the evaluator failed: {one_line(str(what), _SHOWN)}; its output ended with: {one_line(said, _LOG)}")
+        raise EpisodeError(
+            f"the evaluator failed: {one_line(str(what), _SHOWN)}; its output ended with: {one_line(said, _LOG)}"
+        )
     return float(score)
 
 
@@ -205,7 +209,7 @@ class _Answers:
     def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to one call: its value, or an error."""
         name, arguments = message.get("call"), message.get("arguments")
-        do = {
+        known: Mapping[str, Callable[..., Any]] = {
             "execute": self._execute,
             "execute_python_command": self._execute_python,
             "get_accessibility_tree": self._tree,
@@ -217,7 +221,8 @@ class _Answers:
             "get_vm_screen_size": lambda: dict(zip(("width", "height"), self._desktop.size, strict=True)),
             "get_vm_window_size": self._window_size,
             "setup": self._set_up,
-        }.get(str(name))
+        }
+        do = known.get(str(name))
         if do is None or not isinstance(arguments, dict):
             return {"error": f"a desktop has no {name}"}
         try:

@@ -136,7 +136,9 @@ def _examined(python: str) -> Evaluators:
         raise EpisodeError(f"{python} cannot be used as the Python of OSWorld's evaluators: {error}", hint) from error
 
 
-def make_evaluators(directory: Path, packages: Iterable[str], tell: Callable[[str], object] = lambda _: None) -> Evaluators:
+def make_evaluators(
+    directory: Path, packages: Iterable[str], tell: Callable[[str], object] = lambda _: None
+) -> Evaluators:
     """Make the environment, or add to it: upstream's package without its own requirements, and the packages that are named.
 
     Args:
@@ -150,7 +152,11 @@ def make_evaluators(directory: Path, packages: Iterable[str], tell: Callable[[st
     wanted = sorted({_REQUIREMENTS[name] for name in packages if name in _REQUIREMENTS})
     wanted += sorted({extra for name in packages for extra in _ALONG.get(name, ())})
     python = directory / "bin" / "python"
-    steps = [] if python.exists() else [([sys.executable, "-m", "venv", str(directory)], f"a new environment in {directory}")]
+    steps = (
+        []
+        if python.exists()
+        else [([sys.executable, "-m", "venv", str(directory)], f"a new environment in {directory}")]
+    )
     pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     steps.append(([*pip, "--no-deps", f"{_PACKAGE}=={load_table().version}"], f"{_PACKAGE} {load_table().version}"))
     if wanted:

@@ -94,12 +94,8 @@ def download(url: str, part: Path, *, hosts: Collection[str], most: int) -> str:
         with opener.open(request, timeout=_TIMEOUT) as answer:
             known = redirects.known or _stated(answer.headers)
             begun = have if answer.status == http.client.PARTIAL_CONTENT else 0
-            if begun and not _continues(answer.headers.get("Content-Range", ""), begun):
-                part.unlink()
-                raise EpisodeError(f"{url}: the server continues at another place than was asked for", "fetch again")
             length = int(answer.headers.get("Content-Length") or -1)
-            if begun + max(length, 0) > most:
-                raise EpisodeError(f"{url}: it has {begun + length} bytes", f"at most {most} are fetched: --most MB")
+            _check_answer(url, answer.headers.get("Content-Range", ""), part, begun, begun + max(length, 0), most)
             with part.open("r+b" if begun else "wb") as file:
                 file.seek(begun)
                 got = _copied(answer, file, url, most - begun)
@@ -111,14 +107,22 @@ def download(url: str, part: Path, *, hosts: Collection[str], most: int) -> str:
             part.unlink()
         raise EpisodeError(f"{url}: the server answers {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise EpisodeError(f"{url} cannot be fetched: {getattr(error, 'reason', error)}", "is there a network?") from error
+        raise EpisodeError(
+            f"{url} cannot be fetched: {getattr(error, 'reason', error)}", "is there a network?"
+        ) from error
     if 0 <= length != got:
-        raise EpisodeError(f"{url}: {begun + got} bytes arrived of {begun + length}", "fetch again, which goes on from there")
+        raise EpisodeError(
+            f"{url}: {begun + got} bytes arrived of {begun + length}", "fetch again, which goes on from there"
+        )
     return _verified(url, part, known)
 
 
-def _continues(value: str, begun: int) -> bool:
-    return re.match(rf"bytes {begun}-", value) is not None
+def _check_answer(url: str, place: str, part: Path, begun: int, size: int, most: int) -> None:  # noqa: PLR0917 # one caller
+    if begun and not place.startswith(f"bytes {begun}-"):
+        part.unlink()
+        raise EpisodeError(f"{url}: the server continues at another place than was asked for", "fetch again")
+    if size > most:
+        raise EpisodeError(f"{url}: it has {size} bytes", f"at most {most} are fetched: --most MIB")
 
 
 def _copied(answer: IO[bytes], file: IO[bytes], url: str, most: int) -> int:
@@ -126,7 +130,7 @@ def _copied(answer: IO[bytes], file: IO[bytes], url: str, most: int) -> int:
     while piece := answer.read(_PIECE):
         got += len(piece)
         if got > most:
-            raise EpisodeError(f"{url}: it has more than {most} bytes", "to fetch larger ones: --most MB")
+            raise EpisodeError(f"{url}: it has more than {most} bytes", "to fetch larger ones: --most MIB")
         file.write(piece)
     return got
 

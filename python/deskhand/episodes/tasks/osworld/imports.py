@@ -40,7 +40,7 @@ class _Module:
 
 def exported(source: str) -> dict[str, tuple[str, str]]:
     """The names that a package's `__init__.py` takes from its own modules: name → (module, name there)."""
-    found = {}
+    found: dict[str, tuple[str, str]] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
             found |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
@@ -66,8 +66,7 @@ def uses_of(sources: Mapping[str, str], module: str, name: str) -> Uses:
         seen.add(where)
         here = modules.setdefault(where[0], _parsed(sources[where[0]], where[0]))
         if where[1] in here.definitions:
-            for used in _names(here.definitions[where[1]], uses):
-                waiting.append((where[0], used))
+            waiting += [(where[0], used) for used in _names(here.definitions[where[1]], uses)]
             for origin in _local_imports(here.definitions[where[1]], where[0]):
                 _follow(origin, uses, waiting)
         elif where[1] in here.imports:
@@ -136,13 +135,14 @@ def _names(definition: ast.AST, uses: Uses) -> set[str]:
             _read_environment(node, uses)
         for part, value in ast.iter_fields(node):
             if part not in {"annotation", "returns"}:
-                waiting += [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST)]
+                waiting += [
+                    each for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST)
+                ]
     return names
 
 
 def _read_environment(node: ast.Attribute, uses: Uses) -> None:
     owner = node.value
-    if isinstance(owner, ast.Name) and owner.id == "env" and node.attr != "controller":
-        uses.environment.add(node.attr)
-    elif isinstance(owner, ast.Attribute) and owner.attr == "controller":
+    of_env = isinstance(owner, ast.Name) and owner.id == "env" and node.attr != "controller"
+    if of_env or (isinstance(owner, ast.Attribute) and owner.attr == "controller"):
         uses.environment.add(node.attr)

@@ -52,7 +52,9 @@ _WEB = re.compile(r"(?:https?://|\bwww\.)[^\s\"'\\)>|]+")
 _HOST = re.compile(r"[a-z0-9-]+(?:\\?\.[a-z0-9-]+)+", re.IGNORECASE)
 _ENDS = re.compile(r"&&|\|\||[;|&\n(){}]")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=\S*\s*")
-_KEYWORDS = frozenset("if then else elif fi for while do done case esac in ! [ [[ function".split())  # noqa: SIM905 # words of the shell
+_KEYWORDS = frozenset(
+    ("!", "[", "[[", "case", "do", "done", "elif", "else", "esac", "fi", "for", "if", "in", "then", "while")
+)
 _BUILTINS = frozenset(
     """
     . : alias cat cd chmod chown cp cut date echo eval exec exit export expr false find grep head history kill killall ls mkdir mv
@@ -63,8 +65,8 @@ _BUILTINS = frozenset(
 # Programs that are here under another name, or for which something of ours stands in.
 _SAME: Mapping[str, str] = {
     "chromium": "google-chrome", "chromium-browser": "google-chrome", "google-chrome-stable": "google-chrome",
-    "python": "python3", "soffice": "libreoffice", "localc": "libreoffice", "loimpress": "libreoffice", "lowriter": "libreoffice",
-    "swriter": "libreoffice", "gnome-terminal-server": "gnome-terminal", "gnome-control-center": "gnome-control-center",
+    "python": "python3", "soffice": "libreoffice", "localc": "libreoffice", "loimpress": "libreoffice",
+    "lowriter": "libreoffice", "swriter": "libreoffice", "gnome-terminal-server": "gnome-terminal",
 }  # fmt: skip
 # What asks for the administrator's rights, or is about the machine itself and not a desktop.
 _ROOT = re.compile(r"\b(?:sudo|timedatectl|systemctl|hostnamectl)\b")
@@ -126,7 +128,7 @@ def needs_of(task: TaskFile, table: Table) -> Needs:
     steps = (*task.setup, *task.post)
     packages, environment, lacking = _evaluators(task, table)
     commands = [command for step in steps for command in _commands(step)]
-    commands += [c for g in (*task.results, *task.expected) if g is not None for c in _of(g.get("command"), shell=True)]
+    commands += [c for g in (*task.results, *task.expected) if g is not None for c in _of(g.get("command"), shell=True)]  # noqa: S604 # it starts nothing
     words = [word for command in commands for word in _programs(command)]
     programs = [*_apps(task), *words, *_openers(steps)]
     if "execute_python_command" in environment:
@@ -269,7 +271,11 @@ def _programs(command: str) -> Iterator[str]:
         if not words:
             continue
         name = words[0].rpartition("/")[2]
-        if not re.fullmatch(r"[a-zA-Z][\w.+-]*", name) or name in _BUILTINS or words[0].startswith(("./", "$", "~", HOME)):
+        if (
+            not re.fullmatch(r"[a-zA-Z][\w.+-]*", name)
+            or name in _BUILTINS
+            or words[0].startswith(("./", "$", "~", HOME))
+        ):
             continue
         if name != "Q":
             yield _SAME.get(name, name)

@@ -93,7 +93,9 @@ def _differences(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
     if "get_vm_wallpaper" in needs.environment:
         found.append(Reason("differs", "it evaluates the wallpaper, which a desktop here does not have"))
     if needs.home and facts.local:
-        found.append(Reason("differs", "it tells the agent of /home/user, which only containers have: use --backend docker"))
+        found.append(
+            Reason("differs", "it tells the agent of /home/user, which only containers have: use --backend docker")
+        )
     return found
 
 
@@ -105,7 +107,11 @@ def _evaluator(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
         has = f"has desktop-env {facts.version}" if facts.version else "has no desktop-env"
         return [Reason("evaluator", f"the evaluators' environment {has}, and not {table.version}: {hint}")]
     missing = [name for name in needs.packages if name not in facts.packages]
-    return [Reason("evaluator", f"its evaluator needs a package that is missing: {_some(missing)}; {hint}")] if missing else []
+    return (
+        [Reason("evaluator", f"its evaluator needs a package that is missing: {_some(missing)}; {hint}")]
+        if missing
+        else []
+    )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -67,7 +67,8 @@ _SHIMS = {
     # The browser under the name, and with the folder, that the tasks know. Chromium does not sandbox root's programs.
     "google-chrome": (
         "#!/bin/bash\n"
-        'flags=(--user-data-dir="$HOME/.config/google-chrome" --no-first-run --no-default-browser-check --password-store=basic)\n'
+        'flags=(--user-data-dir="$HOME/.config/google-chrome" --start-maximized)\n'
+        "flags+=(--no-first-run --no-default-browser-check --password-store=basic)\n"
         '[ "$(id -u)" != 0 ] || flags+=(--no-sandbox --test-type)\n'
         "{port}"
         'exec chromium "${flags[@]}" "$@"\n'
@@ -84,7 +85,9 @@ def prepare(context: TaskContext) -> None:
     local = not context.desktop.has_machine
     files = {f"{_BIN}/{name}": text.replace("{port}", _FREE_PORT if local else "") for name, text in _SHIMS.items()}
     if context.read(_OFFICE_SETTINGS) is None:
-        kept = resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
+        kept = (
+            resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
+        )
         files[_OFFICE_SETTINGS] = kept.read_text(encoding="utf-8")
     context.write_all(files)
     folders = "Desktop Documents Downloads Music Pictures Videos"
@@ -143,7 +146,9 @@ class Steps:
         self._start(command, title=path.rpartition("/")[2])
 
     def _launch(self, command: str | Sequence[str], *, shell: object = False) -> None:
-        words = command if isinstance(command, list) else ["bash", "-c", str(command)] if shell else str(command).split()
+        words = (
+            command if isinstance(command, list) else ["bash", "-c", str(command)] if shell else str(command).split()
+        )
         line = str(command) if shell else shlex.join(words)
         names = {word.rpartition("/")[2] for word in line.replace(";", " ").split()}
         if words[0].rpartition("/")[2] == _BRIDGE:
@@ -174,7 +179,11 @@ class Steps:
         ):
             self._end_programs(killed[1])
             return
-        if shlex.split(line)[:1] and shlex.split(line)[0].rpartition("/")[2] in _GRAPHICAL and "--convert-to" not in line:
+        if (
+            shlex.split(line)[:1]
+            and shlex.split(line)[0].rpartition("/")[2] in _GRAPHICAL
+            and "--convert-to" not in line
+        ):
             self._start(["bash", "-c", line])
             return
         done = self._run(line)
@@ -273,14 +282,17 @@ class Steps:
 
     def _end_programs(self, name: str) -> None:
         """End this desktop's programs of a name, and no others of this machine."""
-        pattern = name.replace("chrome", "chrom")
+        pattern = name.replace("chrome", "chrom").removesuffix("-server")
+        shown = [w.pid for w in self._desktop.windows.list() if pattern in w.class_name.lower() and w.pid is not None]
         if self._desktop.has_machine:
             self._run(f"pkill -f {shlex.quote(pattern)}")
         else:
-            # Each of the desktop's programs has its home directory in its environment.
-            look = f"pgrep -f {shlex.quote(pattern)} | while read -r p; do tr '\\0' '\\n' </proc/$p/environ 2>/dev/null | "
-            look += f"grep -qxF HOME={shlex.quote(self._context.home)} && [ $p != $$ ] && kill $p; done; true"
-            self._run(look)
+            # A desktop's programs have its home directory in their environment, unless they write over that, as browsers do.
+            look = (
+                f"pgrep -f {shlex.quote(pattern)} | while read -r p; do tr '\\0' '\\n' </proc/$p/environ 2>/dev/null | "
+            )
+            look += f"grep -qxF HOME={shlex.quote(self._context.home)} && [ $p != $$ ] && kill $p; done"
+            self._run(f"kill {' '.join(map(str, shown))} 2>/dev/null; {look}; true")
         wait_until(
             lambda: find_window(self._desktop, class_name=pattern) is None, f"the end of {name}", timeout=_START_LIMIT
         )
@@ -295,7 +307,10 @@ class Steps:
         for step in call.steps:
             if isinstance(step, a.Wait):
                 self._settle()
-            elif isinstance(step, a.KeyPress) and [key.lower() for key in step.keys] in (["ctrl", "alt", "t"], ["ctrl+alt+t"]):
+            elif isinstance(step, a.KeyPress) and [key.lower() for key in step.keys] in (
+                ["ctrl", "alt", "t"],
+                ["ctrl+alt+t"],
+            ):
                 self._open_terminal()
             elif isinstance(step, a.Action):
                 self._desktop.perform(step, settle=_STILL, format="raw")
@@ -315,7 +330,9 @@ def run_command(context: TaskContext, line: str, *, timeout: float = _COMMAND_LI
     """Run a command line as upstream's server does: with bash, at home, with the names of programs that tasks know."""
     path = f'export PATH={shlex.quote(context.path(_BIN))}:"$PATH"\n'
     commands = commands_of(bare(context.desktop))
-    return commands.run(path + line, cwd=context.home, env={"HOME": context.home}, timeout=timeout, limit=_LARGEST_OUTPUT)
+    return commands.run(
+        path + line, cwd=context.home, env={"HOME": context.home}, timeout=timeout, limit=_LARGEST_OUTPUT
+    )
 
 
 _DO: Final[Mapping[str, Callable[..., None]]] = {
@@ -385,7 +402,8 @@ def _with_visits(empty: bytes, history: Sequence[Mapping[str, Any]], now: dateti
                 at = now - timedelta(seconds=visit["visit_time_from_now_in_seconds"])
                 stamp = int((at - datetime(1601, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
                 added = database.execute(
-                    "INSERT INTO urls (url, title, visit_count, typed_count, last_visit_time, hidden) VALUES (?, ?, 1, 0, ?, 0)",
+                    "INSERT INTO urls (url, title, visit_count, typed_count, last_visit_time, hidden)"
+                    " VALUES (?, ?, 1, 0, ?, 0)",
                     (visit["url"], visit["title"], stamp),
                 )
                 database.execute(

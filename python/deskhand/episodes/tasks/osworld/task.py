@@ -69,7 +69,9 @@ class OSWorldTask(Task):
         if missing := lacking_programs(context, needs.programs):
             raise TaskError(self.name, f"a program is missing: {', '.join(missing)}", "choose another --image")
         if needs.home and not context.desktop.has_machine:
-            raise TaskError(self.name, "it tells the agent of /home/user, which only containers have", "--backend docker")
+            raise TaskError(
+                self.name, "it tells the agent of /home/user, which only containers have", "--backend docker"
+            )
         prepare(context)
         Steps(context, find_assets()).carry_out(task.setup)
 
@@ -80,13 +82,19 @@ class OSWorldTask(Task):
         if task.infeasible:
             # As in upstream's `evaluate`, for which nothing of its package is needed.
             Steps(context, find_assets(), late=True).carry_out(task.post)
-            return Grade(float(gave_up), "it cannot be done, and the agent " + ("said so" if gave_up else "did not say so"))
+            return Grade(
+                float(gave_up), "it cannot be done, and the agent " + ("said so" if gave_up else "did not say so")
+            )
         evaluators = find_evaluators()
         if evaluators is None:
-            raise TaskError(self.name, "there is no environment with upstream's evaluators", "deskhand assets evaluators")
+            raise TaskError(
+                self.name, "there is no environment with upstream's evaluators", "deskhand assets evaluators"
+            )
         score = evaluate(task, context, find_assets(), evaluators, gave_up=gave_up)
         said = "; the agent gave up" if gave_up else ""
-        return Grade(score, f"upstream's {', '.join(task.functions)} gives {score:g}{said}", {"functions": list(task.functions)})
+        return Grade(
+            score, f"upstream's {', '.join(task.functions)} gives {score:g}{said}", {"functions": list(task.functions)}
+        )
 
     def oracle(self, context: TaskContext) -> str | None:
         """OSWorld has no solutions.

@@ -88,7 +88,7 @@ class TaskFile:
         return tuple(dict.fromkeys(found))
 
 
-def parse_task(data: bytes, *, domain: str, id: str) -> TaskFile:  # noqa: A002 # upstream's name for it
+def parse_task(data: bytes, *, domain: str, id: str) -> TaskFile:
     """Read a task file.
 
     Args:
@@ -198,7 +198,6 @@ def _bound(name: str, value: object) -> None:
     raise TaskError(name, f"its file is deeper than {_DEEPEST} levels")
 
 
-
 def _functions(value: object, wrong: Callable[[str, object, str], TaskError]) -> tuple[str, ...]:
     names = value if isinstance(value, list) else [value]
     fits = all(isinstance(name, str) and _WORD.fullmatch(name) for name in names)
@@ -219,10 +218,14 @@ def _getters(
         if getter in (None, {}):
             continue
         kind = getter.get("type") if isinstance(getter, dict) else None
-        if not isinstance(kind, str) or not _WORD.fullmatch(kind):
+        if not isinstance(getter, dict) or not isinstance(kind, str) or not _WORD.fullmatch(kind):
             raise wrong(f"evaluator.{part}", getter, "an object with a type")
-        for key in ("dest", "path"):
-            _check_paths(f"evaluator.{part}.{key}", getter.get(key), wrong, inside=key == "dest")  # type: ignore[union-attr] # a dict, as checked
+        # Upstream's code joins these with a folder on this machine.
+        inside = {"dest", "csv_path", *(["path"] if kind == "cache_file" else [])}
+        for key in ("dest", "csv_path", "path"):
+            _check_paths(f"evaluator.{part}.{key}", getter.get(key), wrong, inside=key in inside)
+        if "/" in str(getter.get("time_format", "")):
+            raise wrong(f"evaluator.{part}.time_format", getter["time_format"], "a format without a /")
     return tuple(getter or None for getter in getters)  # type: ignore[misc] # as checked
 
 
@@ -305,9 +308,7 @@ _PARAMETERS: Mapping[str, tuple[frozenset[str], Mapping[str, Callable[[Any], boo
         (frozenset({"command"}), {"command": _is_command, "stdout": _is_inside, "stderr": _is_inside}),
     ),
     "sleep": (frozenset({"seconds"}), {"seconds": _is_seconds}),
-    **dict.fromkeys(
-        ("activate_window", "close_window"), (frozenset({"window_name"}), {"window_name": _is_text})
-    ),
+    **dict.fromkeys(("activate_window", "close_window"), (frozenset({"window_name"}), {"window_name": _is_text})),
     "chrome_open_tabs": (frozenset({"urls_to_open"}), {"urls_to_open": _are_texts}),
     "chrome_close_tabs": (frozenset({"urls_to_close"}), {"urls_to_close": _are_texts}),
     "update_browse_history": (frozenset({"history"}), {"history": _are_visits}),
