@@ -42,7 +42,9 @@ def check_address(url: str, hosts: Collection[str]) -> None:
         raise EpisodeError(f"the address {url[:200]!r} cannot be read: {error}") from None
     plain = parts.scheme == "http" and _allowed(f"{host}:{port}", hosts, exact=True)
     if not (parts.scheme == "https" or plain) or parts.username is not None or not url.isprintable() or " " in url:
-        raise EpisodeError(f"the address {url[:200]!r} is not one of https://")
+        raise EpisodeError(
+            f"the address {url[:200]!r} is not one of https://", "--host HOST:PORT allows http:// of one server"
+        )
     if not plain and not _allowed(host, hosts):
         raise EpisodeError(f"{host} is not one of the hosts that files are fetched from", f"to allow it: --host {host}")
 

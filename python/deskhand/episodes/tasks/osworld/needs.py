@@ -57,8 +57,8 @@ _KEYWORDS = frozenset(
 )
 _BUILTINS = frozenset(
     """
-    . : alias cat cd chmod chown cp cut date echo eval exec exit export expr false find grep head history kill killall ls mkdir mv
-    printf pwd read rm sed set sleep sort source stat tail test touch tr trap true type ulimit umask unset wc xargs awk basename
+    . : alias cat cd chmod chown cp cut date echo eval exec exit export expr false find grep head history kill killall ls
+    mkdir mv printf pwd read rm sed set sleep sort source stat tail test touch tr trap true type ulimit umask unset wc xargs awk basename
     dirname env id seq tee timeout uniq which whoami pkill pgrep ps sh bash diff tar ln gzip
     """.split()  # noqa: SIM905 # a list of so many words
 )

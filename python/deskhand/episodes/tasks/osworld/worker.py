@@ -316,8 +316,10 @@ def main() -> None:
     try:
         environment = make_environment(imports)(job, pipe)
         environment._set_evaluator_info({"evaluator": job["evaluator"]})
-        score = float(environment.evaluate())
-        answer: dict[str, Any] = {"score": score}
+        score = environment.evaluate()
+        if isinstance(score, (str, bytes)):
+            raise TypeError(f"its score is {score[:100]!r}, not a number")
+        answer: dict[str, Any] = {"score": float(score)}
     except BaseException as error:  # whatever an evaluator raises is its failure
         at = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(at.filename)}, line {at.lineno}"
