@@ -91,7 +91,10 @@ EXPORTS = {
         "general": ("exact_match", "compare_text_file", "check_list", "literal_match", "fuzzy_match", "is_in_list"),
         "vlc": ("is_vlc_playing",),
     },
-    "getters": {"file": ("get_vm_file", "get_cloud_file", "get_cache_file"), "general": ("get_vm_command_line", "get_history", "get_rule")},
+    "getters": {
+        "file": ("get_vm_file", "get_cloud_file", "get_cache_file"),
+        "general": ("get_vm_command_line", "get_history", "get_rule"),
+    },
 }
 # The two methods that are taken from upstream's class, with the rest of the module out of reach.
 ENVIRONMENT = """
@@ -109,7 +112,8 @@ ENVIRONMENT = """
             if self.action_history[-1] == "FAIL":
                 return 0
             result = self.result_getter(self, self.evaluator["result"])
-            return self.metric(result, self.expected_getter(self, self.evaluator["expected"]), **self.evaluator.get("options", {}))
+            expected = self.expected_getter(self, self.evaluator["expected"])
+            return self.metric(result, expected, **self.evaluator.get("options", {}))
 """
 
 

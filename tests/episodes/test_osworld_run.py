@@ -12,9 +12,9 @@ import pytest
 
 import deskhand
 from deskhand.desktop.access import commands_of
+from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.outcome import Cause
 from deskhand.episodes.play.attempt import attempt
-from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.tasks.catalogue import find_tasks
 from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.osworld import evaluators as environment
@@ -95,7 +95,12 @@ def test_a_command_of_a_getter_runs_on_the_desktop(python: str, context: TaskCon
 
 def test_the_post_configuration_comes_first(python: str, context: TaskContext, assets: Assets) -> None:
     context.run("rm -rf Desktop")
-    steps = [{"type": "execute", "parameters": {"command": "mkdir Desktop; echo 'the text' > /home/user/Desktop/a.txt", "shell": True}}]
+    steps = [
+        {
+            "type": "execute",
+            "parameters": {"command": "mkdir Desktop; echo 'the text' > /home/user/Desktop/a.txt", "shell": True},
+        }
+    ]
     assert evaluated(python, context, assets, postconfig=steps) == 1.0
 
 
@@ -136,7 +141,9 @@ def test_a_post_configuration_that_fails_ends_the_evaluation(python: str, contex
 # --- steps ---
 
 
-def carry_out(context: TaskContext, assets: Assets, *steps: tuple[str, dict[str, Any]], folder: Path | None = None) -> None:
+def carry_out(
+    context: TaskContext, assets: Assets, *steps: tuple[str, dict[str, Any]], folder: Path | None = None
+) -> None:
     Steps(context, assets, folder).carry_out([SetupStep(kind, parameters) for kind, parameters in steps])
 
 
@@ -164,18 +171,23 @@ def test_files_commands_and_names_in_braces(context: TaskContext, assets: Assets
     assert (tmp_path / "err").read_text() == "told\n"
 
 
-def test_a_program_is_launched_and_typed_into_without_pyautogui(desktop: Desktop, context: TaskContext, assets: Assets) -> None:
+def test_a_program_is_launched_and_typed_into_without_pyautogui(
+    desktop: Desktop, context: TaskContext, assets: Assets
+) -> None:
     prepare(context)
     script = "read -r line; echo $line > /home/user/typed; read -r line"
     carry_out(
         context,
         assets,
-        ("launch", {"command": ["xterm", "-T", "Typing — here", "-e", "bash", "-c", script]}),
+        ("launch", {"command": ["xterm", "-T", "Typing - here", "-e", "bash", "-c", script]}),
         ("launch", {"command": ["socat", "tcp-listen:9222,fork", "tcp:localhost:1337"]}),
         ("sleep", {"seconds": 3600}),
-        ("activate_window", {"window_name": "typing - HERE"}),
+        ("activate_window", {"window_name": "typing — HERE"}),
         ("activate_window", {"window_name": "typing", "strict": False, "by_class": False}),
-        ("execute", {"command": ["python", "-c", "import pyautogui; import time; time.sleep(9); pyautogui.write('ab')"]}),
+        (
+            "execute",
+            {"command": ["python", "-c", "import pyautogui; import time; time.sleep(9); pyautogui.write('ab')"]},
+        ),
         ("execute", {"command": ["python3", "-c", "import pyautogui; pyautogui.press(['enter'])"]}),
     )
     assert context.text("typed") == "ab\n"
@@ -226,7 +238,9 @@ def test_tasks_are_played_and_graded_as_upstream_does(
     monkeypatch.setenv("DESKHAND_OSWORLD_PYTHON", python)
     counting = {"type": "execute", "parameters": {"command": "echo x >> /home/user/evaluated", "shell": True}}
     data = task_data("text", evaluator={**task_data()["evaluator"], "postconfig": [counting]})
-    absent = task_data("absent", config=[{"type": "download", "parameters": {"files": [{"url": f"{HUB}no", "path": "/a"}]}}])
+    absent = task_data(
+        "absent", config=[{"type": "download", "parameters": {"files": [{"url": f"{HUB}no", "path": "/a"}]}}]
+    )
     never = task_data("never", evaluator={"func": "infeasible"})
     name = write_checkout(tmp_path, {"os": [data, absent, never, task_data("broken", evaluator=1)]})
     text, lacking, infeasible, broken = find_tasks([name])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -20,6 +19,9 @@ from deskhand.episodes.tasks.osworld.plan import KINDS, Facts, reasons
 from deskhand.episodes.tasks.osworld.taskfile import LARGEST, TaskFile, at_home, parse_task
 from deskhand.errors import TaskError
 from episodes.osworld_checkout import HUB, task_data, write_checkout
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def parsed(**parts: Any) -> TaskFile:
@@ -132,7 +134,9 @@ def test_a_hostile_list_leads_nowhere(tmp_path: Path, listed: str) -> None:
 
 
 def test_a_broken_file_is_named_and_contained(tmp_path: Path) -> None:
-    name = write_checkout(tmp_path, {"os": [task_data(each) for each in ("good", "text", "link", "pipe", "gone", "huge")]})
+    name = write_checkout(
+        tmp_path, {"os": [task_data(each) for each in ("good", "text", "link", "pipe", "gone", "huge")]}
+    )
     folder = tmp_path / "evaluation_examples" / "examples" / "os"
     for broken in ("link", "pipe", "gone"):
         (folder / f"{broken}.json").unlink()
@@ -176,7 +180,9 @@ def test_what_a_task_needs_is_read_from_it() -> None:
     assert needed(config=[step("open", path="/home/user/a.xlsx")]).programs == ("libreoffice",)
     assert needed(config=[step("open", path="/home/user/a.png")]).programs == ("xdg-open",)
     assert needed(related_apps=["vscode", "calc", "os"]).programs == ("code", "libreoffice")
-    assert needed(config=[step("chrome_open_tabs", urls_to_open=["https://a.org/x", "chrome://version"])]).hosts == ("a.org",)
+    assert needed(config=[step("chrome_open_tabs", urls_to_open=["https://a.org/x", "chrome://version"])]).hosts == (
+        "a.org",
+    )
     assert needed(config=[step("login", platform="x")]).logins
     assert needed(config=[step("tidy_desktop")]).unknown_steps == ("tidy_desktop",)
     assert needed(evaluator=evaluator(func="no_such")).unknown_evaluators == ("metric no_such",)
@@ -260,7 +266,11 @@ def test_every_reason_is_given_the_one_that_cannot_be_helped_first() -> None:
     task = parsed(
         related_apps=["gimp"],
         instruction="Write to /home/user/a.",
-        config=[step("googledrive"), step("execute", command="sudo x"), step("chrome_open_tabs", urls_to_open=["https://a.org"])],
+        config=[
+            step("googledrive"),
+            step("execute", command="sudo x"),
+            step("chrome_open_tabs", urls_to_open=["https://a.org"]),
+        ],
     )
     here = facts(has_program=lambda _: False, has_asset=lambda _: False, packages=None, local=True)
     found = reasons(task, here, load_table())

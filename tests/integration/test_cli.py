@@ -543,6 +543,7 @@ def test_every_command_helps(shell: Shell) -> None:
         r"^  (\w+)  +\S", shell("--help").partition("Commands:")[2].partition("Examples:")[0], re.MULTILINE
     )
     assert commands == [
+        "assets",
         "audit",
         "click",
         "do",

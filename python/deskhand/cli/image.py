@@ -25,7 +25,8 @@ def image() -> None:
 def build(*, stage: str) -> None:
     """Build an image; a part that is built already is not built again.
 
-    `minimal` has a window manager and a terminal, `desktop` a panel, editors, a file manager, a browser and an office.
+    `minimal` has a window manager and a terminal, `desktop` a panel, editors, a file manager, a browser and an office,
+    `osworld` besides these what OSWorld's tasks name.
     """
     begun = time.monotonic()
 

@@ -124,8 +124,8 @@ def run(  # each is an option
 
     TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, `osworld:PATH`, or `module:Class`;
     all that ship when none is named. A DIR that has a run continues that run: finished episodes stay, and options that are not
-    given keep their values. Ctrl-C gives back the episodes under way and ends; a second one ends at once. Nothing is lost either
-    way.
+    given keep their values. Ctrl-C gives back the episodes under way and ends; a second one ends at once. Nothing is lost
+    either way.
 
     `osworld:PATH` means a checkout of OSWorld, and `osworld:PATH/DOMAIN`, `osworld:PATH/DOMAIN/ID` or `osworld:PATH/LIST.json`
     some of its tasks. Upstream's code evaluates them, in the environment that `deskhand assets evaluators` makes or that

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["PROXY_IMAGE", "STAGES", "confined", "create", "made_from"]
 
 PROXY_IMAGE = "deskhand/proxy"
-STAGES = ("minimal", "desktop")
+STAGES = ("minimal", "desktop", "osworld")
 """The images of desktops that `deskhand image build` builds, each as `deskhand/` and its name."""
 
 _LOG_BYTES = "1m"

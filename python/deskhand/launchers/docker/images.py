@@ -73,7 +73,7 @@ def build_image(
     """Build a stage and the proxy, or find that they are built already; returns the stage's image's name.
 
     Args:
-        stage: `minimal` or `desktop`.
+        stage: `minimal`, `desktop` or `osworld`.
         name: Its name; by default `deskhand/` and the stage.
         tell: Called with a line for each step, and for each package that differs from the former image of that name.
 

@@ -20,8 +20,13 @@ __all__ = ["facts_before", "facts_here", "lacking_programs"]
 
 # Programs that tasks know under a name that is written for them, see `steps`.
 _BEHIND = {"google-chrome": "chromium", "python": "python3"}
-# The programs of the image `deskhand/desktop`, of those that tasks name; see its Dockerfile.
-_IN_IMAGE = frozenset({"chromium", "libreoffice", "mousepad", "pcmanfm", "xterm"})
+# The programs of the image `deskhand/osworld`, of those that tasks name; see its Dockerfile.
+_IN_IMAGE = frozenset(
+    """
+    chromium curl dconf eog evince ffmpeg gedit gimp gio git gnome-terminal gsettings jq libreoffice mousepad mupdf nautilus
+    pactl pcmanfm pulseaudio python3 thunderbird unzip update-desktop-database vlc wget wmctrl xdg-open xdotool xsel xterm zip
+    """.split()  # noqa: SIM905 # a list of so many words
+)
 
 
 def facts_before() -> Facts:
@@ -30,7 +35,7 @@ def facts_before() -> Facts:
 
 
 def facts_here(backend: str) -> Facts:
-    """What there is for desktops of a backend. A container counts as one of the image `deskhand/desktop`."""
+    """What there is for desktops of a backend. A container counts as one of the image `deskhand/osworld`."""
     return _facts(has_everything=False, local=backend == "local")
 
 

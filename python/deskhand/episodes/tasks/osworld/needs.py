@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.osworld.taskfile import SetupStep, TaskFile
 
-__all__ = ["HISTORY", "KINDS", "Needs", "Table", "needs_of"]
+__all__ = ["HISTORY", "KINDS", "OFFICE", "Needs", "Table", "needs_of", "opener_of"]
 
 KINDS = frozenset(
     (
@@ -57,9 +57,10 @@ _KEYWORDS = frozenset(
 )
 _BUILTINS = frozenset(
     """
-    . : alias cat cd chmod chown cp cut date echo eval exec exit export expr false find grep head history kill killall ls
-    mkdir mv printf pwd read rm sed set sleep sort source stat tail test touch tr trap true type ulimit umask unset wc xargs awk basename
-    dirname env id seq tee timeout uniq which whoami pkill pgrep ps sh bash diff tar ln gzip
+    . : alias cat cd chmod chown cp cut date echo eval exec exit export expr false find grep head history kill
+    killall ls mkdir mv printf pwd read rm sed set sleep sort source stat tail test touch tr trap true type
+    ulimit umask unset wc xargs awk basename dirname env id seq tee timeout uniq which whoami pkill pgrep ps
+    sh bash diff tar ln gzip
     """.split()  # noqa: SIM905 # a list of so many words
 )
 # Programs that are here under another name, or for which something of ours stands in.
@@ -77,6 +78,8 @@ OFFICE = frozenset(
     "csv doc docm docx dot odp ods odt pot potx pps ppsx ppt pptx rtf xls xlsm xlsx".split()  # noqa: SIM905 # a list of endings
 )
 """The endings of files that LibreOffice opens."""
+
+_TEXTS = frozenset(("css", "html", "ini", "js", "json", "log", "md", "py", "sh", "toml", "txt", "xml", "yaml"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,5 +287,15 @@ def _programs(command: str) -> Iterator[str]:
 def _openers(steps: Iterable[SetupStep]) -> Iterator[str]:
     for step in steps:
         if step.kind == "open":
-            ending = step.parameters["path"].rpartition(".")[2].lower()
-            yield "libreoffice" if ending in OFFICE else "xdg-open"
+            yield opener_of(step.parameters["path"])
+
+
+def opener_of(path: str) -> str:
+    """The program that opens a file or a folder: those of the desktop image, and else what the system says."""
+    name = path.rstrip("/").rpartition("/")[2]
+    ending = name.rpartition(".")[2].lower() if "." in name else ""
+    if ending in OFFICE:
+        return "libreoffice"
+    if ending in _TEXTS:
+        return "mousepad"
+    return {"": "pcmanfm", "pdf": "mupdf"}.get(ending, "xdg-open")

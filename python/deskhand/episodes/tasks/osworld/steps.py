@@ -21,7 +21,7 @@ from deskhand._core.geometry import Viewport
 from deskhand._core.settle import Settle
 from deskhand.desktop.access import bare, commands_of
 from deskhand.episodes.tasks.osworld.browser_tabs import close_tabs
-from deskhand.episodes.tasks.osworld.needs import HISTORY, OFFICE
+from deskhand.episodes.tasks.osworld.needs import HISTORY, opener_of
 from deskhand.episodes.tasks.osworld.taskfile import at_home
 from deskhand.episodes.tasks.suite._acting import find_window, wait_until
 from deskhand.errors import ActionError, EpisodeError, LaunchFailed
@@ -139,11 +139,10 @@ class Steps:
 
     def _open(self, path: str) -> None:
         ending = path.rpartition(".")[2].lower()
-        if ending in OFFICE:
-            command = ["libreoffice", "--nologo", "--norestore", *([_MODES[ending]] if ending in _MODES else []), path]
-        else:
-            command = ["xdg-open", path]
-        self._start(command, title=path.rpartition("/")[2])
+        opener = opener_of(path)
+        options = ["--nologo", "--norestore", *([_MODES[ending]] if ending in _MODES else [])]
+        command = [opener, *(options if opener == "libreoffice" else []), path]
+        self._start(command, title=path.rstrip("/").rpartition("/")[2])
 
     def _launch(self, command: str | Sequence[str], *, shell: object = False) -> None:
         words = (

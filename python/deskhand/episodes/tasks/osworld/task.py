@@ -38,6 +38,7 @@ class OSWorldTask(Task):
     """
 
     entry: ClassVar[Entry]
+    image = "deskhand/osworld"
     screen = (1920, 1080)
     # Upstream's agents get up to 100 steps, and no other limit; its applications are larger than the suite's.
     limits = TaskLimits(steps=100, seconds=3600.0)

@@ -304,6 +304,13 @@ def mount_guest(pipe: Pipe) -> None:
     requests.Session.__init__ = begun
 
 
+def as_number(score: Any) -> float:
+    """The score as a number; a text of digits is none."""
+    if isinstance(score, (str, bytes)):
+        raise TypeError(f"its score is {score[:100]!r}, not a number")
+    return float(score)
+
+
 def main() -> None:
     pipe = Pipe()
     for limit, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_FSIZE, FILE_SIZE)):
@@ -316,10 +323,7 @@ def main() -> None:
     try:
         environment = make_environment(imports)(job, pipe)
         environment._set_evaluator_info({"evaluator": job["evaluator"]})
-        score = environment.evaluate()
-        if isinstance(score, (str, bytes)):
-            raise TypeError(f"its score is {score[:100]!r}, not a number")
-        answer: dict[str, Any] = {"score": float(score)}
+        answer: dict[str, Any] = {"score": as_number(environment.evaluate())}
     except BaseException as error:  # whatever an evaluator raises is its failure
         at = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(at.filename)}, line {at.lineno}"
