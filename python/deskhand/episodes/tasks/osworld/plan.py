@@ -92,6 +92,8 @@ def _differences(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
     ]
     if "get_vm_wallpaper" in needs.environment:
         found.append(Reason("differs", "it evaluates the wallpaper, which a desktop here does not have"))
+    if "pactl" in needs.programs:
+        found.append(Reason("differs", "it evaluates the sound card's volume, and a desktop has no sound card"))
     if needs.home and facts.local:
         found.append(
             Reason("differs", "it tells the agent of /home/user, which only containers have: use --backend docker")

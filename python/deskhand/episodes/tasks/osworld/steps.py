@@ -62,6 +62,9 @@ _MODES = {
     **dict.fromkeys(("odp", "otp", "pot", "potx", "pps", "ppsx", "ppt", "pptx"), "--impress"),
 }
 _OFFICE_SETTINGS = ".config/libreoffice/4/user/registrymodifications.xcu"
+# VLC writes its settings only when they are saved, and upstream's machine has them. It must not ask on its first start.
+_VLC_SETTINGS = ".config/vlc/vlcrc"
+_VLC = "[qt]\nqt-privacy-ask=0\n\n[core]\nmetadata-network-access=0\n"
 _BROWSER_PROFILE = ".config/google-chrome"
 _SHIMS = {
     # The browser under the name, and with the folder, that the tasks know. Chromium does not sandbox root's programs.
@@ -81,9 +84,13 @@ _KILL = re.compile(r"(?:pkill|killall)(?:\s+-\S+)*\s+([\w.-]+)")
 
 
 def prepare(context: TaskContext) -> None:
-    """Write what the tasks expect in a home directory: usual folders, settings of LibreOffice, and programs by their names."""
+    """Write what tasks expect in a home directory: usual folders, settings of applications, and programs by their names."""
     local = not context.desktop.has_machine
     files = {f"{_BIN}/{name}": text.replace("{port}", _FREE_PORT if local else "") for name, text in _SHIMS.items()}
+    # Without this file Debian's browser begins with settings that some tasks ask for, and upstream's has been run before.
+    files[f"{_BROWSER_PROFILE}/First Run"] = ""
+    if context.read(_VLC_SETTINGS) is None:
+        files[_VLC_SETTINGS] = _VLC
     if context.read(_OFFICE_SETTINGS) is None:
         kept = (
             resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
