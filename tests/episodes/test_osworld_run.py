@@ -12,6 +12,7 @@ import pytest
 
 import deskhand
 from deskhand.desktop.access import commands_of
+from deskhand.episodes.environments.osworld import OSWorldEnv
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.outcome import Cause
 from deskhand.episodes.play.attempt import attempt
@@ -265,6 +266,16 @@ def test_tasks_are_played_and_graded_as_upstream_does(
         result = played(task, pool, nothing)
         assert (result["valid"], result["cause"], result["times"]["reset"]) == (False, Cause.CANNOT_RUN, 0.0)
         assert said in result["detail"]
+
+
+def test_the_environment_grades_what_cannot_be_done(tmp_path: Path) -> None:
+    name = write_checkout(tmp_path, {"os": [task_data("never", evaluator={"func": "infeasible"})]})
+    [task] = find_tasks([name])
+    with OSWorldEnv(action_space="pyautogui", screen_size=(1280, 800)) as env:
+        for action, score in (("FAIL", 1.0), ("DONE", 0.0)):
+            env.reset(task_config=task)
+            assert env.step(action)[2]
+            assert env.evaluate() == score
 
 
 def test_an_evaluation_acts_once(

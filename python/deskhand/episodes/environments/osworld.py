@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import contextlib
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.settle import Settle
 from deskhand.desktop.access import commands_of
 from deskhand.episodes.tasks.catalogue import find_tasks
 from deskhand.episodes.tasks.context import TaskContext
+from deskhand.episodes.tasks.osworld.task import FAIL, OSWorldTask
 from deskhand.episodes.tasks.task import Grade, Task, instance_seed
 from deskhand.errors import ActionError, TaskError, shown
 from deskhand.pool.pool import Pool
@@ -129,7 +131,7 @@ class OSWorldEnv:
             The first observation: `screenshot` (a PNG), `instruction`, `accessibility_tree` or None, and None for `terminal`.
 
         Raises:
-            TaskError: There is no such task.
+            TaskError: There is no such task, or it cannot run here.
             UnsupportedAction: The accessibility tree is required, and the desktop has none.
             LaunchFailed: No desktop could be launched.
         """
@@ -146,6 +148,7 @@ class OSWorldEnv:
             task = _named(config.get("id"))
             seed = config.get("seed") if seed is None else seed
         self._leave()
+        task.ready()
         self._task, self._seed = task, seed or 0
         instance = instance_seed(0, task.name, "", self._seed)
         parameters = task.parameters(random.Random(instance))  # noqa: S311 # to be repeated
@@ -187,7 +190,7 @@ class OSWorldEnv:
         return self._encoded(model_session.carry_out(call)), 0.0, bool(ends), info
 
     def evaluate(self) -> float:
-        """The task's score, 0...1; 0 after `FAIL`, since every task here can be done.
+        """The task's score, 0...1. After `FAIL` it is 1 for a task of OSWorld that cannot be done, and 0 for every other.
 
         Raises:
             ActionError: There was no `reset`.
@@ -195,7 +198,9 @@ class OSWorldEnv:
         _, context = self._begun("evaluate")
         assert self._task is not None  # noqa: S101 # `_begun` has checked
         if self._gave_up:
-            return 0.0
+            if not isinstance(self._task, OSWorldTask):
+                return 0.0
+            context = replace(context, answer=FAIL)
         found = self._task.evaluate(context)
         return found.score if isinstance(found, Grade) else float(found)
 
