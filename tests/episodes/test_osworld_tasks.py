@@ -201,6 +201,7 @@ def test_what_a_task_needs_is_read_from_it() -> None:
         ("cd /x && A=1 vlc --no-audio 'gimp; x' | grep a; ./setup.sh", ("vlc",)),
         (["/bin/bash", "-c", "killall gnome-terminal-server; jq . a"], ("jq",)),
         ("if [ -f a ]; then soffice a; fi", ("libreoffice",)),
+        ('if [ "$(echo "$X > 1" | bc -l)" = 1 ]; then echo "$(timeout 10 jq . a)"; fi', ("bc", "jq")),
         ("echo {CLIENT_PASSWORD} | sudo -S apt install jq -y", ()),
     ],
 )

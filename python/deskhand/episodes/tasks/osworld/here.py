@@ -23,7 +23,7 @@ _BEHIND = {"google-chrome": "chromium", "python": "python3"}
 # The programs of the image `deskhand/osworld`, of those that tasks name; see its Dockerfile.
 _IN_IMAGE = frozenset(
     """
-    chromium curl dconf eog evince ffmpeg gedit gimp gio git gnome-terminal gsettings jq libreoffice mousepad mupdf nautilus
+    bc chromium curl dconf eog evince ffmpeg gedit gimp gio git gnome-terminal gsettings jq libreoffice mousepad mupdf nautilus
     pactl pcmanfm pulseaudio python3 thunderbird unzip update-desktop-database vlc wget wmctrl xdg-open xdotool xsel xterm zip
     """.split()  # noqa: SIM905 # a list of so many words
 )

@@ -262,7 +262,9 @@ def _is_pyautogui(words: list[str]) -> bool:
 
 
 def _programs(command: str) -> Iterator[str]:
-    """The first word of each command of a line; what is quoted is left out."""
+    """The first word of each command of a line; what is quoted is left out, and what `$(...)` runs is not."""
+    for inner in re.findall(r"\$\(([^()]+)\)", command):
+        yield from _programs(inner)
     bare = re.sub(r"\{[A-Z_]+\}|'[^']*'|\"(?:[^\"\\]|\\.)*\"", "Q", command)
     for part in _ENDS.split(bare):
         words = _ASSIGNED.sub("", part.strip(), count=5).split() if "=" in part else part.split()
