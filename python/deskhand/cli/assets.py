@@ -118,7 +118,7 @@ def add(*, url: str, file: str, assets: str | None) -> None:
         "export DESKHAND_OSWORLD_PYTHON=$PWD/evaluators/bin/python",
     )
 )
-@click.argument("names", metavar="osworld:PATH...", nargs=-1, required=True)
+@click.argument("names", metavar="[osworld:PATH...]", nargs=-1)
 @click.option(
     "--into",
     metavar="DIR",
@@ -131,7 +131,8 @@ def add(*, url: str, file: str, assets: str | None) -> None:
 def evaluators(*, names: tuple[str, ...], into: str | None, without: tuple[str, ...]) -> None:
     """Make the environment in which upstream's evaluators run, with the packages that the tasks' evaluators use.
 
-    It is apart from this one, because upstream's package wants an old numpy. Made again, it gets what is new.
+    Without tasks, with those of all evaluators. It is apart from this one, because upstream's package wants an old numpy. Made
+    again, it gets what is new.
     """
     from deskhand.episodes.tasks.osworld.collection import find_entries  # noqa: PLC0415 # as above
     from deskhand.episodes.tasks.osworld.evaluators import (  # noqa: PLC0415
@@ -143,10 +144,14 @@ def evaluators(*, names: tuple[str, ...], into: str | None, without: tuple[str, 
     from deskhand.episodes.tasks.osworld.needs import needs_of  # noqa: PLC0415
 
     tasks = [entry.task for name in names for entry in find_entries(name) if entry.task is not None]
-    packages = {package for task in tasks for package in needs_of(task, load_table()).packages} - set(without)
+    known = load_table()
+    packages = {package for task in tasks for package in needs_of(task, known).packages}
+    if not names:
+        packages = {package for rows in (known.metrics, known.getters) for uses, _ in rows.values() for package in uses}
+    packages -= set(without)
     place = Path(into).absolute() if into is not None else default_directory()
     made = make_evaluators(place, packages, lambda line: click.echo(clean(line), err=True))
-    click.echo(f"desktop-env {made.version} for {len(tasks)} tasks: {made.python}")
+    click.echo(f"desktop-env {made.version} for {len(tasks) or 'all'} tasks: {made.python}")
     if into is not None:
         click.echo(f"export {PYTHON}={made.python}")
 
