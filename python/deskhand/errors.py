@@ -87,6 +87,7 @@ __all__ = [
 
 _SHOWN_CHARACTERS = 10
 _SHOWN_LENGTH = 80
+_LONGEST_WORD = 60
 
 
 def shown(value: object) -> str:
@@ -105,6 +106,13 @@ def _restore(cls: type[DeskhandError], args: tuple[object, ...], state: dict[str
     for name, value in state.items():
         setattr(error, name, value)
     return error
+
+
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> list[str]:
+    """At most three of the known words that a misspelt one may mean, the nearest first."""
+    import difflib  # noqa: PLC0415 # it takes 5 ms to import, and only a mistake needs it
+
+    return difflib.get_close_matches(word[:_LONGEST_WORD], list(known), n=3, cutoff=cutoff)
 
 
 class DeskhandError(Exception):
@@ -184,10 +192,10 @@ class UnsupportedAction(ActionError):
         action: The ``type`` of the action, or the provider's own name for it.
     """
 
-    def __init__(self, where: str, action: str, hint: str = "") -> None:
-        super().__init__(f"{where} does not support the action {action!r}", hint)
+    def __init__(self, where: str, action: object, hint: str = "") -> None:
+        super().__init__(f"{where} does not support the action {shown(action)}", hint)
         self.where = where
-        self.action = action
+        self.action = action if isinstance(action, str) else shown(action)
 
 
 class OutOfBounds(ActionError):

@@ -183,7 +183,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("left_mouse_click", {"modifiers": 3}, "modifiers"),
     ("left_mouse_click", {"modifiers": ["nokey"]}, "unknown key"),
     ("drag", {"xy": []}, "at least one"),
-    ("drag", {"xy": [1, 2]}, "a pair"),
+    ("drag", {"xy": [1, 2]}, "a list of points is needed, not the point"),
     ("drag", {"element": "e1"}, "xy missing"),
     ("drag", {"to": "14"}, "a reference such as 'e12'"),
     ("drag", {"xy": [[1, 2], [1, math.nan]]}, "integer"),

@@ -204,7 +204,7 @@ def test_chords(keys: Any, names: str) -> None:
         (["ctrl+"], "ctrl++"),
         (["+s"], "plus sign"),
         (["++"], "plus sign"),
-        ([""], "plus sign"),
+        ([""], "names no key"),
         (["ctrl-"], "unknown key"),
         (["s-ctrl"], "unknown key"),
         (["Down Down"], "unknown key"),

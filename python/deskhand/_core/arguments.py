@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Mapping
 from enum import EnumMeta
 from typing import Any, SupportsIndex, TypeVar
@@ -40,6 +41,7 @@ __all__ = [
 _T = TypeVar("_T")
 # Of Linux, in bytes.
 _LONGEST_PATH = 4096
+_WRITTEN_SIZE = re.compile(r"([0-9]{1,5})[xX×, ]+([0-9]{1,5})")
 
 LONGEST = 1e9
 """The longest timeout in seconds, 30 years: a lock cannot wait much longer."""
@@ -233,6 +235,8 @@ def expect_size(what: str, value: object, most: int) -> Size:
         ActionError: It is not a pair of integers from 1 to `most`.
     """
     sides = _integers(value, 2)
+    if isinstance(value, str) and (written := _WRITTEN_SIZE.fullmatch(value.strip())):
+        raise ActionError(f"{what} is a pair of integers and not a text: write ({written[1]}, {written[2]})")
     if sides is None or not all(1 <= side <= most for side in sides):
         raise ActionError(f"{what} is (width, height), 1x1 to {most}x{most} pixels, not {shown(value)}")
     return Size(*sides)

@@ -17,6 +17,9 @@ __all__ = ["chord_names", "parse_keys"]
 
 _LONGEST_KEPT = 200
 _PLUS = re.compile(r"(\+)")
+# Other programs' spellings of a modifier before a key: GTK's `<ctrl>s`, Emacs' `C-s`, a terminal's `^s`.
+_ELSEWHERE = re.compile(r"<(\w+)>|([CMAS])-|(\^)|(\w+)[ ,]+(?=\S)")
+_LETTERS = {"C": "ctrl", "M": "alt", "A": "alt", "S": "shift", "^": "ctrl"}
 _HEX_TAIL = re.compile(r"[0-9a-fA-F]{4,6}")
 
 
@@ -88,12 +91,31 @@ def _parse_chord(item: str) -> list[int]:
         found = [key for key in by_dash if key is not None]
         if len(found) == len(by_dash) and all(is_modifier(key) for key in found[:-1]):
             return found
-    return [_part(name, item) for name in names]
+    try:
+        return [_part(name, item) for name in names]
+    except ActionError:
+        if (meant := _from_elsewhere(item)) is not None:
+            raise ActionError(f"unknown key {shown(item)}: did you mean {meant!r}?") from None
+        raise
+
+
+def _from_elsewhere(item: str) -> str | None:
+    """How a chord is spelled here that is written as another program writes it; None if it is none of those."""
+    modifiers, rest = [], item[:_LONGEST_KEPT]
+    while (found := _ELSEWHERE.match(rest)) and len(rest) > 1:
+        modifiers.append(next(_LETTERS.get(name, name) for name in found.groups() if name))
+        rest = rest[found.end() :]
+    keys = [find(name) for name in modifiers]
+    if not modifiers or find(rest) is None or not all(key is not None and is_modifier(key) for key in keys):
+        return None
+    return "+".join((*modifiers, rest)).lower() if len(rest) == 1 else "+".join((*modifiers, rest))
 
 
 def _part(name: str, item: str) -> int:
     # A blank around a plus sign is decoration; a blank alone is the space key.
     name = name.strip() or name
+    if not item:
+        raise ActionError("'' names no key: write a name such as 'Return', a chord such as 'ctrl+s', or a character")
     if not name:
         raise ActionError(f"{shown(item)} has no key beside a plus sign: for the plus key itself write 'ctrl++'")
     return keysym(name)

@@ -57,7 +57,8 @@ def check_integer(value: object) -> int:
 def check_index(value: object) -> int:
     number = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(number, bool | type) or not isinstance(number, SupportsIndex):
-        raise ActionError(f"an integer is needed, not {shown(value)}")
+        rounded = ": round it" if isinstance(value, float) and math.isfinite(value) else ""
+        raise ActionError(f"an integer is needed, not {shown(value)}{rounded}")
     return operator.index(number)
 
 
@@ -77,6 +78,8 @@ def check_integers(value: object, count: int, what: str) -> tuple[int, ...]:
 
 
 def check_xy(value: object) -> tuple[int, ...]:
+    if type(value) is int or type(value) is float:
+        raise ActionError(f"a point such as (100, 200) is needed, not the number {value:g}: write both in one pair")
     return check_integers(value, _PAIR, "a pair (x, y)")
 
 
@@ -88,7 +91,10 @@ def check_element(value: object) -> str:
 
 
 def check_path(value: object) -> tuple[tuple[int, ...], ...]:
-    points = tuple(map(check_xy, check_items(value, "a list of points")))
+    items = check_items(value, "a list of points")
+    if len(items) == _PAIR and all(type(item) is int for item in items):
+        raise ActionError(f"a list of points is needed, not the point {items}: write [(10, 10), (90, 10)]")
+    points = tuple(map(check_xy, items))
     if not points:
         raise ActionError("a path has at least one point")
     return points

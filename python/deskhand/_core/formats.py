@@ -10,7 +10,7 @@ import io
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from deskhand._native import base64
-from deskhand.errors import ActionError, shown
+from deskhand.errors import ActionError, nearest, shown
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Size
@@ -43,7 +43,9 @@ def check_format(name: str, quality: int) -> None:
         ActionError: The format does not exist, or the quality is out of range.
     """
     if name not in get_args(Format):
-        raise ActionError(f"there is no format {shown(name)}; there are: {', '.join(get_args(Format))}")
+        meant = nearest(name.lower(), get_args(Format)) if isinstance(name, str) else []
+        asked = f"did you mean {meant[0]!r}? " if meant else ""
+        raise ActionError(f"there is no format {shown(name)}: {asked}use one of {', '.join(get_args(Format))}")
     if isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= _MOST:
         raise ActionError(f"a quality is 1 to {_MOST}, not {shown(quality)}")
 

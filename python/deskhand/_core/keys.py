@@ -24,15 +24,14 @@ that name only.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 from typing import TYPE_CHECKING
 
-from deskhand.errors import ActionError, shown
+from deskhand.errors import ActionError, nearest, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 __all__ = [
     "LONGEST_NAME",
@@ -334,8 +333,7 @@ def find(name: str) -> int | None:
 
 
 def _nearest(name: str) -> str:
-    known: Iterable[str] = dict.fromkeys((*_OUR_NAMES, *_X_NAMES_WITHOUT_CASE))
-    close = difflib.get_close_matches(_squeeze(name[:LONGEST_NAME]), known, n=3, cutoff=0.6)
+    close = nearest(_squeeze(name[:LONGEST_NAME]), dict.fromkeys((*_OUR_NAMES, *_X_NAMES_WITHOUT_CASE)))
     if not close:
         return ": use names such as 'ctrl', 'Return', 'Page_Up', 'F5', or a single character"
     names = dict.fromkeys(keysym_name(value) for value in map(find, close) if value is not None)

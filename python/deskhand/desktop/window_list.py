@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deskhand._core.arguments import expect_integer, expect_seconds
 from deskhand._core.redaction import one_line
 from deskhand._core.window import Window
-from deskhand.errors import ActionError, DeskhandTimeout, UnsupportedAction
+from deskhand.errors import ActionError, DeskhandTimeout, UnsupportedAction, shown
 
 if TYPE_CHECKING:
     import builtins
@@ -111,6 +111,11 @@ class Windows:
 
 
 def _window_id(what: str, window: Window | int) -> int:
+    if isinstance(window, str):
+        raise ActionError(
+            f"{what}: window is a Window or its id, not the title {shown(window)}",
+            "find it with desktop.windows.wait_for",
+        )
     return expect_integer(f"{what}: window", window.id if isinstance(window, Window) else window, 0, _LARGEST_ID)
 
 

@@ -23,7 +23,7 @@ from deskhand.backends.vnc.target import is_vnc, parse_target
 from deskhand.backends.x11.backend import X11Backend
 from deskhand.desktop.access import keep
 from deskhand.desktop.desktop import Desktop
-from deskhand.errors import ActionError, ConnectFailed, UnsupportedAction
+from deskhand.errors import ActionError, ConnectFailed, nearest, shown
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display, check_method
 from deskhand.launchers.local.accessibility import has_accessibility
@@ -46,6 +46,7 @@ __all__ = ["connect", "guarded", "launch"]
 
 _RETRY_PERIOD = 0.02
 _DOCKER = "docker://"
+_BACKENDS = ("local", "docker")
 
 
 def launch(
@@ -127,9 +128,9 @@ def launch(
         )
         return guarded(launched, policy, ask, audit)
     if backend != "local":
-        raise UnsupportedAction(
-            "launch", expect_text("launch: backend", backend), "this version launches 'local' and 'docker' desktops"
-        )
+        near = nearest(expect_text("launch: backend", backend), _BACKENDS)
+        hint = f"did you mean {near[0]!r}?" if near else "a program is started by desktop.start(...)"
+        raise ActionError(f"launch: backend is 'local' or 'docker', not {shown(backend)}", hint)
     if options:
         raise ActionError(f"a local desktop has no such option: {', '.join(options)}")
     launched = launch_local(
@@ -227,7 +228,9 @@ def connect(
             raise ActionError(f"{url!r} names no display: write 'x11:' and what DISPLAY would be, as in 'x11::99'")
     elif "://" in url or ":" in url:
         # Shown only in part: it may hold a password.
-        scheme = url.partition(":")[0]
+        scheme, _, rest = url.partition(":")
+        if not scheme and rest.replace(".", "").isdecimal():
+            raise ActionError(f"{shown(url)} names no desktop: did you mean 'x11:{shown(url)[1:-1]}'?")
         raise ActionError(
             f"cannot connect to '{scheme}:...': use 'x11::99', 'vnc://host:1' or the name of a launched desktop"
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.fields import MAX_REPEAT, MAX_SECONDS
 from deskhand._core.geometry import Rect
-from deskhand.actions import ACTIONS, BUTTONS, DIRECTIONS, LOOKING, Action, Wait
+from deskhand.actions import ACTIONS, BUTTONS, DIRECTIONS, LOOKING, Action, Wait, did_you_mean
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_float, expect_int, expect_list
 
@@ -145,7 +145,8 @@ def decode_tool(where: str, name: object, arguments: Mapping[str, Any], viewport
     """
     action = ACTIONS.get(name) if isinstance(name, str) else None
     if action is None:
-        raise UnsupportedAction(where, shown(name), f"use one of {', '.join(ACTIONS)}")
+        meant = did_you_mean(name) if isinstance(name, str) else ""
+        raise UnsupportedAction(where, name, f"{meant}use one of {', '.join(ACTIONS)}")
     unknown = sorted(arguments.keys() - schema(action)["properties"].keys())
     if unknown:
         raise ActionError(f"{action.type} has no {', '.join(map(shown, unknown))}")

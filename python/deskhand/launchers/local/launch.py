@@ -23,7 +23,7 @@ from deskhand.desktop.access import core_of
 from deskhand.desktop.desktop import Desktop
 from deskhand.desktop.health import unstarted
 from deskhand.desktop.lifecycle import leave
-from deskhand.errors import ActionError, LaunchFailed
+from deskhand.errors import ActionError, LaunchFailed, shown
 from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
 from deskhand.launchers.local.accessibility import mark_accessible, registry_command
@@ -290,7 +290,11 @@ def _window_manager(wanted: str | None) -> str | None:
     if wanted is None:
         return None
     if wanted != "auto":
-        return _find(wanted, wanted)
+        if (path := shutil.which(wanted)) is None:
+            known = ", ".join(program for program in WINDOW_MANAGERS if shutil.which(program)) or "none of those known"
+            hint = f'there is no such program; installed: {known}; or "auto" for the first of them, None for none'
+            raise LaunchFailed(f"the window manager {shown(wanted)}", 0.0, "", hint)
+        return path
     for program in WINDOW_MANAGERS:
         if (path := shutil.which(program)) is not None:
             return path

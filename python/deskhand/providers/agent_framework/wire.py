@@ -156,7 +156,7 @@ def _name(content: ComputerUseCallContent) -> str:
     action: object = content.action
     name = action.value if isinstance(action, Enum) else action
     if not isinstance(name, str) or name not in _FIELDS:
-        raise UnsupportedAction(WHO, shown(name), f"there are {', '.join(_FIELDS)}")
+        raise UnsupportedAction(WHO, name, f"there are {', '.join(_FIELDS)}")
     return name
 
 

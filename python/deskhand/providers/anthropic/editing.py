@@ -154,7 +154,7 @@ def edit_of(input: object, *, name: str, id: str | None, extra: dict[str, Any]) 
     command = expect_string("a command", given.get("command"))
     known = [each for each in _FIELDS if each != "undo_edit" or name != WITHOUT_UNDO]
     if command not in known:
-        raise UnsupportedAction(name, shown(command), f"use one of {', '.join(known)}")
+        raise UnsupportedAction(name, command, f"use one of {', '.join(known)}")
     fields = _FIELDS[command].split()
     _check_fields(command, given, fields)
     if unknown := the_rest(given, "command", "path", *_ALL):

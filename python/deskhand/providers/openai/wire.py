@@ -126,7 +126,7 @@ def decode_action(payload: object, viewport: Viewport) -> tuple[act.Action, ...]
     kind = item.get("type")
     read = _ACTIONS.get(kind) if isinstance(kind, str) else None
     if read is None or not isinstance(kind, str):
-        raise UnsupportedAction(_WHERE, shown(kind), f"there are {', '.join(_ACTIONS)}")
+        raise UnsupportedAction(_WHERE, kind, f"there are {', '.join(_ACTIONS)}")
     if not item.keys() <= _FIELDS[kind]:
         refuse_more(_WHERE, kind, the_rest(item, *_FIELDS[kind]))
     if kind not in _HOLDING or item.get("keys") is None:
