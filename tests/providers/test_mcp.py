@@ -24,7 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 from PIL import Image
 
 import deskhand
-from deskhand import ActionError, UnsupportedAction
+from deskhand import ActionError, ClassPolicy, UnsupportedAction
 from deskhand import actions as a
 from deskhand.providers import mcp
 from deskhand.providers.action_tools import encode_plain
@@ -183,9 +183,10 @@ class Joined:
 def test_the_example(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     example = load_example("mcp_client")
-    menu, closed, last = asyncio.run(example.main())
-    assert image_of(menu).size == (1024, 640)
-    assert not any(result.is_error for result in (menu, closed, last))
+    clicked, typed, elements, last = asyncio.run(example.main())
+    assert image_of(last).size == (1024, 640)
+    assert not any(result.is_error for result in (clicked, typed, elements, last))
+    assert "Typed by an MCP client." in elements.content[0].text
 
 
 def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
@@ -224,6 +225,39 @@ def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
         process.stdout.close()
 
 
+def test_a_program_is_started_where_that_is_offered(launch: Callable[..., deskhand.Desktop]) -> None:
+    desktop = launch(size=(400, 300), elements=False)
+    listed = with_client(mcp.server(desktop, programs=True), lambda client: client.list_tools()).tools
+    assert [tool.name for tool in listed][-2:] == ["elements", "start"]
+    assert [types.Tool.model_validate(tool) for tool in mcp.declare(desktop, programs=True)] == listed
+
+    async def start(client: Any) -> Any:
+        return await client.call_tool("start", {"command": "xterm -T 'by a client'"})
+
+    refused = with_client(mcp.server(desktop), start)
+    assert refused.is_error
+    assert "does not support the action 'start'" in refused.content[0].text
+    denied = with_client(mcp.server(desktop, programs=True, policy=ClassPolicy(allow=["observe", "input"])), start)
+    assert denied.is_error
+    assert "the policy denies start" in denied.content[0].text
+    assert desktop.windows.list() == []
+
+    started = with_client(mcp.server(desktop, programs=True, policy=ClassPolicy(allow=["observe", "shell"])), start)
+    assert not started.is_error
+    assert image_of(started).size == (400, 300)
+    assert [window.title for window in desktop.windows.list()] == ["by a client"]
+    for wrong, said in (({}, "command"), ({"command": ""}, "empty"), ({"command": "xterm", "shell": 1}, "'shell'")):
+        with pytest.raises(ActionError, match=said):
+            mcp.decode({"name": "start", "arguments": wrong}, VIEWPORT)
+    call = mcp.decode({"name": "start", "arguments": {"command": "xterm"}}, VIEWPORT)
+    assert mcp.encode_call(call) == {"name": "start", "arguments": {"command": "xterm"}}
+
+
+def test_an_action_alone_is_no_call() -> None:
+    with pytest.raises(ActionError, match=r"write ProviderCall\(steps=\(action,\), viewport="):
+        mcp.encode_call(a.LeftClick((1, 2)))
+
+
 def test_what_clients_ask_for_is_judged(tmp_path: Any, short: Any) -> None:
     """A policy on the command line holds for every tool, over standard input and output."""
     log = tmp_path / "audit.jsonl"
@@ -231,23 +265,30 @@ def test_what_clients_ask_for_is_judged(tmp_path: Any, short: Any) -> None:
     environment.pop("DESKHAND_DESKTOP", None)
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "deskhand", "mcp", "--single", "--policy", "observe", "--audit", str(log)],
+        args=[
+            *("-m", "deskhand", "mcp", "--single", "--policy", "observe", "--audit", str(log)),
+            *("--programs", "--start", "xterm -T ours"),
+        ],
         env=environment,
     )
 
-    async def main() -> tuple[Any, Any]:
+    async def main() -> tuple[Any, Any, Any]:
         async with Client(stdio_client(server)) as client:
             return (
                 await client.call_tool("computer", {"action": "screenshot"}),
                 await client.call_tool("computer", {"action": "move", "xy": [5, 6]}),
+                await client.call_tool("start", {"command": "xterm -T theirs"}),
             )
 
-    seen, moved = asyncio.run(main())
+    seen, moved, started = asyncio.run(main())
+    assert not started.is_error
     assert (bool(seen.is_error), bool(moved.is_error)) == (False, True)
     assert "the policy denies move" in moved.content[0].text
     decided = [json.loads(line) for line in log.read_text().splitlines()]
     assert {line["provider"] for line in decided if line["event"] == "decision"} == {"mcp"}
     assert [line["decision"] for line in decided if line.get("action", {}).get("type") == "move"] == ["deny"]
+    asked = [line["action"]["target"] for line in decided if line.get("action", {}).get("type") == "start"]
+    assert asked == ["xterm -T theirs"], "what the command line starts is no client's request"
 
 
 # --- there and back ---

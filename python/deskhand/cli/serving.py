@@ -17,6 +17,7 @@ from deskhand.cli.common import chosen, desktop_option, examples, numbers
 from deskhand.cli.guarding import guard_options, guarded, served_key
 from deskhand.errors import ActionError
 from deskhand.launchers.targets import connect, launch
+from deskhand.launchers.targets import guarded as judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,9 +89,8 @@ def serve(
     for needed in needs:
         load(needed, extra)
     scheme = "http" if certificate is None else "https"
-    named = policy != "all" and ":" not in policy
     with (
-        guarded(f"{policy},shell" if programs and named else policy, ask, audit) as judged,
+        guarded(_with_programs(policy) if programs else policy, ask, audit) as judged,
         connect(chosen(desktop), **judged) as target,
         _listening(target, host, port, "", scheme) as listener,
     ):
@@ -106,6 +106,7 @@ def serve(
 @click.command(
     epilog=examples(
         "deskhand mcp                         # a desktop of its own, over standard input and output",
+        "deskhand mcp --start mousepad        # with a program in it; --programs lets clients start more",
         "deskhand mcp -d work                 # the one that `deskhand up --name work` started",
         "deskhand mcp --docker --single       # in a container, and one tool, `computer`, for all actions",
         "deskhand mcp --http --port 8765      # streamable HTTP at http://127.0.0.1:8765/mcp, with a key that is printed",
@@ -119,6 +120,17 @@ def serve(
     "--docker", is_flag=True, help="Where no desktop is named: one in a container instead of one of this machine."
 )
 @click.option("--size", type=numbers("WxH", "x", 2, 1), metavar="WxH", help="Width and height of the screenshots.")
+@click.option(
+    "--start",
+    multiple=True,
+    metavar="PROGRAM",
+    help="Start a program before clients are served; may be given repeatedly.",
+)
+@click.option(
+    "--programs",
+    is_flag=True,
+    help="Add a tool, `start`, by which clients start programs on the desktop: allows the class `shell`.",
+)
 @click.option("--single", is_flag=True, help="One tool for all actions, instead of one for each.")
 @click.option("--http", is_flag=True, help="Serve streamable HTTP, to this machine only.")
 @click.option(
@@ -130,6 +142,8 @@ def mcp(
     desktop: str | None,
     docker: bool,
     size: tuple[int, int] | None,
+    start: tuple[str, ...],
+    programs: bool,
     single: bool,
     http: bool,
     port: int,
@@ -147,10 +161,14 @@ def mcp(
 
     load("mcp.server.lowlevel", "mcp")
     with (
-        guarded(policy, ask, audit) as judged,
-        connect(desktop, **judged) if desktop else launch("docker" if docker else "local", **judged) as target,
+        guarded(_with_programs(policy) if programs else policy, ask, audit) as judged,
+        connect(desktop) if desktop else launch("docker" if docker else "local") as target,
     ):
-        made = server(AsyncDesktop(target), single=single, size=size)
+        # What the command line starts is not a client's request, which the policy would judge.
+        for command in start:
+            target.start(command)
+        judge(target, **judged)
+        made = server(AsyncDesktop(target), single=single, programs=programs, size=size)
         if not http:
             asyncio.run(sdk.serve_stdio(made))
             return
@@ -174,6 +192,11 @@ async def _serve(uvicorn: Any, served: Any, listener: socket.socket, *, ws: str 
     # The last request may be a long wait on the desktop, and its client is gone.
     config = uvicorn.Config(served, log_level="warning", ws=ws, timeout_graceful_shutdown=1, **options)
     await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _with_programs(policy: str) -> str:
+    """The policy with the class `shell`, where it is given by its classes."""
+    return policy if policy == "all" or ":" in policy else f"{policy},shell"
 
 
 def _is_loopback(host: str) -> bool:

@@ -33,7 +33,7 @@ from deskhand.policy.rules import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
 from deskhand.providers.element_tools import ELEMENTS, decode_elements, told
 from deskhand.providers.payload import expect_object
-from deskhand.providers.values import Browse, Picture, ProviderCall, ReadElements, Result
+from deskhand.providers.values import Browse, Picture, ProviderCall, ReadElements, Result, StartProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -185,6 +185,11 @@ class ModelSession:
             for run in _runs(call):
                 if isinstance(run, Browse):
                     self._browse(run, judged)
+                    picture = seen = None
+                    continue
+                if isinstance(run, StartProgram):
+                    with calling(judged):
+                        self.desktop.start(run.command)
                     picture = seen = None
                     continue
                 if isinstance(run, ReadElements):
@@ -352,7 +357,7 @@ def _only_reads(call: ProviderCall) -> bool:
     return bool(call.steps) and all(isinstance(step, ReadElements) for step in call.steps)
 
 
-def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | ReadElements]:
+def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | ReadElements | StartProgram]:
     """Group the steps: consecutive actions are one group, and a question for the pointer's position ends its group."""
     run: list[Action] = []
     for step in call.steps:
@@ -361,7 +366,7 @@ def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | ReadElem
         if run and not (isinstance(step, Action) and not isinstance(step, CursorPosition)):
             yield tuple(run)
             run = []
-        if isinstance(step, Browse | ReadElements):
+        if isinstance(step, Browse | ReadElements | StartProgram):
             yield step
     if run:
         yield tuple(run)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deskhand import actions as act
-from deskhand._core.arguments import expect_flag
+from deskhand._core.arguments import expect, expect_flag, expect_text
 from deskhand._core.formats import base64, data_url
 from deskhand.actions import Action, elements_of
 from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.machine.program_arguments import program_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,15 +35,18 @@ __all__ = [
     "SafetyCheck",
     "ShellAnswer",
     "ShellCall",
+    "StartProgram",
     "Step",
     "a_click",
     "clicked",
+    "expect_call",
     "one_picture",
     "refuse_more",
     "refuse_more_of_a_command",
     "step_name",
 ]
 
+_MAKE_A_CALL = "write ProviderCall(steps=(action,), viewport=screenshot.viewport)"
 BROWSING = ("open", "navigate", "back", "forward", "search")
 ENDINGS = ("done", "failed")
 READING_BUDGET = 2000
@@ -116,7 +120,25 @@ class ReadElements:
             raise ActionError(f"elements: budget is a number of tokens, 1...{MOST_TO_READ}, not {shown(self.budget)}")
 
 
-Step: TypeAlias = Action | Browse | Finish | ReadElements
+@dataclass(frozen=True, slots=True)
+class StartProgram:
+    """The model starts a program on the desktop.
+
+    Attributes:
+        command: A command line, as for `Desktop.start`.
+
+    Raises:
+        ActionError: It is no text, or names no program.
+    """
+
+    command: str
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        program_words("start", expect_text("start: command", self.command))
+
+
+Step: TypeAlias = Action | Browse | Finish | ReadElements | StartProgram
 
 
 def step_name(step: Step) -> str:
@@ -128,6 +150,8 @@ def step_name(step: Step) -> str:
             return step.status
         case ReadElements():
             return "elements"
+        case StartProgram():
+            return "start"
         case _:
             return step.type
 
@@ -187,6 +211,17 @@ class ProviderCall:
             if isinstance(step, Action) and elements_of(step):
                 raise UnsupportedAction(where, step.type, "only points are supported: give xy= and no element=")
         return self
+
+
+def expect_call(what: str, call: object) -> ProviderCall:
+    """Check that the value is a `ProviderCall`.
+
+    Raises:
+        ActionError: It is not; an action alone does not say which picture its points are in.
+    """
+    if isinstance(call, Action):
+        raise ActionError(f"{what} takes a ProviderCall, not the action {shown(call)}", _MAKE_A_CALL)
+    return expect(f"{what}: call", call, ProviderCall)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.openai import wire_shell
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, the_rest
-from deskhand.providers.values import ProviderCall, Result, ShellAnswer, ShellCall
+from deskhand.providers.values import ProviderCall, Result, ShellAnswer, ShellCall, expect_call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,7 +119,7 @@ def encode_call_content(call: ProviderCall) -> dict[str, Any]:
         UnsupportedAction: OpenAI's tool cannot express the call.
         ActionError: The call has no id or no action.
     """
-    expect("encode_call_content: call", call, ProviderCall)
+    expect_call("encode_call_content", call)
     if call.id is None or not call.steps:
         raise ActionError("a computer_tool_call needs the call's id and an action")
     payload = openai.encode_call(call)

@@ -44,7 +44,17 @@ from deskhand.providers.payload import (
     expect_string,
     the_rest,
 )
-from deskhand.providers.values import Browse, Picture, ProviderCall, Result, SafetyCheck, Step, a_click, clicked
+from deskhand.providers.values import (
+    Browse,
+    Picture,
+    ProviderCall,
+    Result,
+    SafetyCheck,
+    Step,
+    a_click,
+    clicked,
+    expect_call,
+)
 
 __all__ = [
     "UNREADABLE",
@@ -312,7 +322,7 @@ def encode_call(call: ProviderCall) -> ComputerUseCallContent:
         UnsupportedAction: A content cannot express it: several actions (use `encode_calls`), the end of a task, a secret text.
         OutOfBounds: A point is not in the picture.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points("the Agent Framework")
+    call = expect_call("encode_call", call).at_points("the Agent Framework")
     if len(call.steps) != 1:
         raise UnsupportedAction(
             WHO, f"{len(call.steps)} actions at once", "it asks for one at a time: use encode_calls"
@@ -328,7 +338,7 @@ def encode_calls(call: ProviderCall) -> list[ComputerUseCallContent]:
         OutOfBounds: A point is not in the picture.
         ActionError: The call has no id or no action.
     """
-    call = expect("encode_calls: call", call, ProviderCall).at_points("the Agent Framework")
+    call = expect_call("encode_calls", call).at_points("the Agent Framework")
     if call.id is None or not call.steps:
         raise ActionError(f"a content of {WHO} needs the call's id and an action")
     checks = {_CHECKS: [_check(check) for check in call.safety]} if call.safety else {}

@@ -25,6 +25,7 @@ from deskhand.providers.values import (
     Result,
     ShellAnswer,
     ShellCall,
+    expect_call,
     one_picture,
     refuse_more_of_a_command,
 )
@@ -154,7 +155,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot express it.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points("Anthropic's computer tool")
+    call = expect_call("encode_call", call).at_points("Anthropic's computer tool")
     rules = rules_of(call.name)
     name, fields = write(call.steps, call.viewport, rules)
     extra = dict(call.extra)

@@ -18,7 +18,7 @@ from deskhand._core.geometry import Viewport
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, the_rest
-from deskhand.providers.values import Picture, ProviderCall, Result, a_click, refuse_more
+from deskhand.providers.values import Picture, ProviderCall, Result, a_click, expect_call, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -181,7 +181,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: The interface cannot express it.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points(WHERE)
+    call = expect_call("encode_call", call).at_points(WHERE)
     kind, fields = _written(call.steps, call.viewport)
     extra = dict(call.extra)
     action = {kind: {**extra.pop("arguments", {}), **fields}}

@@ -31,6 +31,7 @@ from deskhand.providers.values import (
     SafetyCheck,
     ShellAnswer,
     ShellCall,
+    expect_call,
     refuse_more_of_a_command,
 )
 
@@ -210,7 +211,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot express it.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points("Bedrock Agents")
+    call = expect_call("encode_call", call).at_points("Bedrock Agents")
     extra = dict(call.extra)
     parameters = list(extra.pop("parameters", []))
     if call.steps or not call.safety:

@@ -26,6 +26,7 @@ from deskhand.providers.values import (
     Result,
     ShellAnswer,
     ShellCall,
+    expect_call,
     one_picture,
 )
 
@@ -194,7 +195,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: That version cannot express it.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points("Bedrock's Converse")
+    call = expect_call("encode_call", call).at_points("Bedrock's Converse")
     action, fields = write(call.steps, call.viewport, single(call.name))
     extra = dict(call.extra)
     given = {**extra.pop("input", {}), "action": action, **fields}

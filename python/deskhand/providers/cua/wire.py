@@ -26,6 +26,7 @@ from deskhand.providers.values import (
     Step,
     a_click,
     clicked,
+    expect_call,
     refuse_more,
     step_name,
 )
@@ -103,7 +104,7 @@ def encode_call(call: ProviderCall, *, scroll_unit: ScrollUnit = "pixels") -> di
     Raises:
         UnsupportedAction: Cua's messages cannot express it.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points(_WHERE)
+    call = expect_call("encode_call", call).at_points(_WHERE)
     if len(call.steps) != 1:
         raise UnsupportedAction(_WHERE, "a batch", f"one call has one action, not {len(call.steps)}")
     action = encode_action(call.steps[0], call.viewport, scroll_unit=scroll_unit)

@@ -27,7 +27,7 @@ from deskhand.providers.payload import (
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, one_picture
+from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, expect_call, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -207,7 +207,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
         UnsupportedAction: No function does exactly this.
         OutOfBounds: A point is not on the screen.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points("Gemini's computer use")
+    call = expect_call("encode_call", call).at_points("Gemini's computer use")
     name, said = args_of(call.name, call.steps, on_grid(call.viewport))
     args = {**call.extra.get("args", {}), **said}
     if call.safety:

@@ -17,7 +17,7 @@ from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic import inputs
 from deskhand.providers.payload import expect_list, expect_object, expect_point, expect_string, picture_of_url
-from deskhand.providers.values import Browse, ProviderCall, Result, one_picture, refuse_more
+from deskhand.providers.values import Browse, ProviderCall, Result, expect_call, one_picture, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +103,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: They cannot express it.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points("Inspect's computer tool")
+    call = expect_call("encode_call", call).at_points("Inspect's computer tool")
     written = [_written(step, call.viewport) for step in call.steps]
     if not written:
         raise UnsupportedAction("inspect's computer", "no action at all")

@@ -26,7 +26,7 @@ from deskhand.providers.mcp.wire import TOOL
 from deskhand.providers.mcp.wire import tools as all_tools
 from deskhand.providers.openai.wire import tells_failure
 from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_base64, the_rest
-from deskhand.providers.values import ProviderCall, ReadElements, Result, Step, one_picture
+from deskhand.providers.values import ProviderCall, ReadElements, Result, Step, expect_call, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,7 +112,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: No single tool can do it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    expect_call("encode_call", call)
     if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
         return {
             **call.extra,

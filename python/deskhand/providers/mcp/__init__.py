@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from deskhand.errors import ActionError
-from deskhand.providers.mcp.wire import TOOL, decode, decode_result, encode, encode_call, tools
+from deskhand.errors import ActionError, UnsupportedAction
+from deskhand.providers.mcp.wire import START, TOOL, decode, decode_result, encode, encode_call, tools
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 
 if TYPE_CHECKING:
@@ -25,23 +25,29 @@ if TYPE_CHECKING:
 __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call", "run", "run_async", "server"]
 
 
-def declare(desktop: AnyDesktop, *, single: bool = False, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
+def declare(
+    desktop: AnyDesktop, *, single: bool = False, programs: bool = False, **options: Unpack[SessionOptions]
+) -> list[dict[str, Any]]:
     """The tools, as a server answers `tools/list`.
 
     Args:
         desktop: The desktop, or a model session on it.
         single: One tool for all actions instead of one for each.
+        programs: Also a tool, `start`, that starts programs: on a local desktop they run on this machine.
         options: As for `ModelSession`: size, settle, policy, ask.
     """
-    return tools(AsyncModelSession.of(desktop, **options).viewport.model, single=single)
+    return tools(AsyncModelSession.of(desktop, **options).viewport.model, single=single, programs=programs)
 
 
-def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+def run(
+    desktop: Desktop | ModelSession, payload: object, *, programs: bool = False, **options: Unpack[SessionOptions]
+) -> dict[str, Any]:
     """Carry out a `tools/call`.
 
     Args:
         desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The call's parameters: `name` and `arguments`.
+        programs: Whether the call may start a program.
         options: As for `ModelSession`: size, settle, policy, ask.
 
     Returns:
@@ -53,21 +59,28 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[Sess
     model_session = ModelSession.of(desktop, **with_usual(options, provider="mcp"))
     try:
         call = decode(payload, model_session.viewport)
+        if call.name == START and not programs:
+            raise UnsupportedAction(
+                "this server", START, "programs are started by whoever runs it (--start, --programs)"
+            )
     except ActionError as error:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
     return encode(model_session.carry_out(call))
 
 
-async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+async def run_async(
+    desktop: AnyDesktop, payload: object, *, programs: bool = False, **options: Unpack[SessionOptions]
+) -> dict[str, Any]:
     """Like `run`, cancellable."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="mcp"))
-    return await model_session.run(lambda there: run(there, payload))
+    return await model_session.run(lambda there: run(there, payload, programs=programs))
 
 
 def server(
     desktop: AnyDesktop,
     *,
     single: bool = False,
+    programs: bool = False,
     **options: Unpack[SessionOptions],
 ) -> Server[Any]:
     """A server of the SDK, `mcp.server.lowlevel.Server`, with tools that drive a desktop.
@@ -75,6 +88,7 @@ def server(
     Args:
         desktop: The desktop, which the caller closes.
         single: One tool for all actions instead of one for each.
+        programs: Also a tool, `start`, that starts programs: on a local desktop they run on this machine. The policy judges it.
         options: As for `ModelSession`: size, settle, policy, ask.
 
     Raises:
@@ -82,4 +96,5 @@ def server(
     """
     from deskhand.providers.mcp.sdk import make_server  # noqa: PLC0415 # it needs the SDK
 
-    return make_server(AsyncModelSession.of(desktop, **with_usual(options, provider="mcp")), single=single)
+    model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="mcp"))
+    return make_server(model_session, single=single, programs=programs)

@@ -29,8 +29,8 @@ __all__ = ["http_application", "make_server", "serve_stdio"]
 _NAME = "deskhand"
 
 
-def make_server(model_session: AsyncModelSession, *, single: bool) -> Server[Any]:
-    """Make a server with a session's actions as its tools.
+def make_server(model_session: AsyncModelSession, *, single: bool, programs: bool) -> Server[Any]:
+    """Make a server with a session's actions as its tools, and with `programs` one that starts programs.
 
     Raises:
         MissingExtra: The extra `mcp` is not installed.
@@ -39,11 +39,11 @@ def make_server(model_session: AsyncModelSession, *, single: bool) -> Server[Any
     types = load("mcp.types", "mcp")
 
     def listed() -> Any:
-        declared = tools(model_session.viewport.model, single=single)
+        declared = tools(model_session.viewport.model, single=single, programs=programs)
         return [types.Tool.model_validate(tool) for tool in declared]
 
     async def called(name: str, arguments: dict[str, Any] | None) -> Any:
-        result = await mcp.run_async(model_session, {"name": name, "arguments": arguments})
+        result = await mcp.run_async(model_session, {"name": name, "arguments": arguments}, programs=programs)
         return types.CallToolResult.model_validate(result)
 
     if hasattr(lowlevel.Server, "call_tool"):

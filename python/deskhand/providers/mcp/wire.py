@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.arguments import expect
 from deskhand._core.observation import remarks
 from deskhand.actions import ACTIONS, Action, CursorPosition
-from deskhand.errors import UnsupportedAction
+from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.action_tools import decode_tool, describe, encode_plain, is_read_only, schema, whole_schema
 from deskhand.providers.element_tools import (
     ELEMENTS,
@@ -28,15 +28,17 @@ from deskhand.providers.payload import (
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.values import ProviderCall, ReadElements, Result, Step, one_picture
+from deskhand.providers.values import ProviderCall, ReadElements, Result, StartProgram, Step, expect_call, one_picture
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport
 
-__all__ = ["TOOL", "decode", "decode_result", "encode", "encode_call", "tools"]
+__all__ = ["START", "TOOL", "decode", "decode_result", "encode", "encode_call", "tools"]
 
 TOOL = "computer"
 """The name of the one tool for all actions."""
+START = "start"
+"""The name of the tool that starts a program."""
 
 _OUTPUT = {
     "type": "object",
@@ -69,12 +71,33 @@ _OUTPUT = {
 }
 
 
-def tools(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]]:
+_START_TOOL: dict[str, Any] = {
+    "name": START,
+    "description": "Start a program on the desktop and wait for its window. The screenshot shows it.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "command": {
+                "type": "string",
+                "minLength": 1,
+                "description": 'A command line, such as "mousepad notes.txt"; no shell reads it.',
+            }
+        },
+        "required": ["command"],
+        "additionalProperties": False,
+    },
+    "outputSchema": _OUTPUT,
+    "annotations": {"readOnlyHint": False, "openWorldHint": True},
+}
+
+
+def tools(size: tuple[int, int], *, single: bool = False, programs: bool = False) -> list[dict[str, Any]]:
     """The tools, as a server answers `tools/list`.
 
     Args:
         size: Width and height of the model's pictures, which its points are in.
         single: One tool, `computer`, for all actions, instead of one for each. The tool `elements` is beside it.
+        programs: Also a tool, `start`, that starts a program.
     """
     elements = {
         "name": ELEMENTS,
@@ -82,12 +105,13 @@ def tools(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]
         "inputSchema": elements_schema(),
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
     }
+    beside = [elements, _START_TOOL] if programs else [elements]
     where = f"The screenshot is {size[0]}x{size[1]} pixels."
     if single:
         text = f"Use the mouse and keyboard of a Linux desktop, and see its screen. {where}"
         return [
             {"name": TOOL, "description": text, "inputSchema": whole_schema(), "outputSchema": _OUTPUT},
-            elements,
+            *beside,
         ]
     each = [
         {
@@ -99,11 +123,11 @@ def tools(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]
         }
         for name, action in ACTIONS.items()
     ]
-    return [*each, elements]
+    return [*each, *beside]
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """Decode the parameters of a `tools/call`: of a tool for one action, of the one for all, or of `elements`.
+    """Decode the parameters of a `tools/call`: of a tool for one action, of the one for all, of `elements`, or of `start`.
 
     Raises:
         ActionError: There is no such tool, or an argument is missing or wrong.
@@ -115,7 +139,14 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
     arguments = dict(expect_object("a call's arguments", {} if given is None else given))
     action_name = arguments.pop("action", None) if name == TOOL else name
     step: Step
-    step = decode_elements(arguments) if name == ELEMENTS else decode_tool("MCP", action_name, arguments, viewport)
+    if name == ELEMENTS:
+        step = decode_elements(arguments)
+    elif name == START:
+        if unknown := sorted(arguments.keys() - {"command"}):
+            raise ActionError(f"{START} has no {', '.join(map(shown, unknown))}: it takes command")
+        step = StartProgram(expect_string("command", arguments.get("command")))
+    else:
+        step = decode_tool("MCP", action_name, arguments, viewport)
     return ProviderCall(steps=(step,), viewport=viewport, name=name, extra=the_rest(params, "name", "arguments"))
 
 
@@ -125,9 +156,11 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     Raises:
         UnsupportedAction: No single tool can do it.
     """
-    expect("encode_call: call", call, ProviderCall)
+    expect_call("encode_call", call)
     if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
         return {"name": ELEMENTS, "arguments": encode_elements(call.steps[0]), **call.extra}
+    if len(call.steps) == 1 and isinstance(call.steps[0], StartProgram):
+        return {"name": START, "arguments": {"command": call.steps[0].command}, **call.extra}
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
         raise UnsupportedAction("MCP", "anything but one action in a call")
     name, arguments = encode_plain(call.steps[0], call.viewport)

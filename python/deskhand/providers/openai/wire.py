@@ -19,7 +19,16 @@ from deskhand._core.keys import is_modifier
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
-from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, a_click, clicked, refuse_more
+from deskhand.providers.values import (
+    Picture,
+    ProviderCall,
+    Result,
+    SafetyCheck,
+    a_click,
+    clicked,
+    expect_call,
+    refuse_more,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -223,7 +232,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
         UnsupportedAction: OpenAI's tool cannot express it.
         OutOfBounds: A point is not in the picture.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points(_WHERE)
+    call = expect_call("encode_call", call).at_points(_WHERE)
     extra = dict(call.extra)
     rests = extra.pop("actions", ())
     steps = _with(rests, _actions(call.steps, call.viewport))

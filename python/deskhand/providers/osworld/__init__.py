@@ -20,7 +20,7 @@ from deskhand.providers.osworld.computer_13 import decode_action, encode_action
 from deskhand.providers.osworld.pyautogui import decode_source, encode_source
 from deskhand.providers.payload import expect_object
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
-from deskhand.providers.values import Picture, ProviderCall, Result
+from deskhand.providers.values import Picture, ProviderCall, Result, expect_call
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport
@@ -66,7 +66,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any] | str:
     Raises:
         UnsupportedAction: The action space cannot express it.
     """
-    call = expect("encode_call: call", call, ProviderCall).at_points("OSWorld")
+    call = expect_call("encode_call", call).at_points("OSWorld")
     if call.name == "pyautogui":
         return encode_source(call.steps, call.viewport)
     if len(call.steps) != 1:
