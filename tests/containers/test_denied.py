@@ -31,6 +31,7 @@ CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "screenshot": (False, lambda d, _: d.screenshot()),
     "elements": (False, lambda d, _: d.elements()),
     "windows.list": (False, lambda d, _: d.windows.list()),
+    "windows.wait_for": (False, lambda d, _: d.windows.wait_for("Mousepad")),
     "windows.activate": (False, lambda d, _: d.windows.activate(1)),
     "windows.close": (False, lambda d, _: d.windows.close(1)),
     "start": (True, lambda d, _: d.start("xterm -e sleep 600")),

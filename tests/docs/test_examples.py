@@ -18,6 +18,7 @@ PRINTED = {
     "desktops.md": [
         "menuitem File True\nhello\n",
         "",
+        "Save As\nTrue\n",
         "text Press Return ocr\n",
         "hello from /usr 1 error\n",
         "Size(width=1280, height=800)\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand import ActionError, LaunchFailed, ShellError
+from deskhand import ActionError, DeskhandTimeout, LaunchFailed, ShellError
 from faults.helpers import need, until, x_environment
 
 if TYPE_CHECKING:
@@ -98,6 +99,27 @@ def test_a_minimized_window_is_told(desktop: deskhand.Desktop) -> None:
     until(lambda: [w.minimized for w in desktop.windows.list()] == [True], 30, "the window to be minimised")
     desktop.windows.activate(window)
     until(lambda: [w.minimized for w in desktop.windows.list()] == [False], 30, "the window to be back")
+
+
+def test_a_window_is_waited_for(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    command, gate = waiting(tmp_path, "exec xterm -T 'Save As: one'")
+    desktop.start(["xterm", "-T", "below"])
+    with ThreadPoolExecutor(1) as pool:
+        waited = pool.submit(desktop.windows.wait_for, "save as", timeout=60)
+        process = subprocess.Popen(command, env=x_environment(desktop))
+        with gate.open("w") as opened:
+            opened.write("\n")
+        window = waited.result()
+    assert (window.title, window.pid) == ("Save As: one", process.pid)
+    desktop.start(["xterm", "-T", "Save As: two"])
+    assert desktop.windows.wait_for(re.compile("^Save")).title == "Save As: two", "the topmost"
+    with pytest.raises(DeskhandTimeout, match=r"for a window titled 'third': the windows are: .*'below', "):
+        desktop.windows.wait_for("third", timeout=0)
+    for wrong in ("", None, b"save"):
+        with pytest.raises(ActionError, match="wait_for: title"):
+            desktop.windows.wait_for(wrong)
+    process.kill()
+    process.wait()
 
 
 def test_many_windows_are_told_of(desktop: deskhand.Desktop) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from deskhand import ActionError, Desktop, Rect, difference
+from deskhand import ActionError, Desktop, FileError, Rect, difference
 from deskhand._core.difference import changed_rects
 from deskhand._core.formats import Format
 from deskhand.backends.memory import MemoryBackend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 LOSSLESS = ("png", "indexed", "raw")
 MAGIC = {"png": b"\x89PNG", "indexed": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "webp": b"RIFF", "raw": b""}
@@ -108,3 +110,52 @@ def test_no_difference_has_no_frame(desktop: Desktop) -> None:
 def test_pictures_of_two_sizes_have_no_difference(desktop: Desktop) -> None:
     with pytest.raises(ActionError):
         difference(desktop.screenshot(), desktop.screenshot((80, 45)))
+
+
+@pytest.mark.parametrize(("name", "of"), [("a.png", "PNG"), ("a.PNG", "PNG"), ("a.jpg", "JPEG"), ("a.webp", "WEBP")])
+@pytest.mark.parametrize("format", get_args(Format))
+def test_a_picture_is_saved_in_the_format_of_its_name(
+    desktop: Desktop, tmp_path: Path, name: str, of: str, format: Format
+) -> None:
+    shot = desktop.screenshot(format=format)
+    shot.save(tmp_path / name)
+    with Image.open(tmp_path / name) as image:
+        assert (image.format, image.size) == (of, (160, 90))
+        if of == "PNG":
+            assert np.array_equal(np.asarray(image.convert("RGB")), shot.array())
+    if shot.media_type == f"image/{of.lower()}":
+        assert (tmp_path / name).read_bytes() == shot.data
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "said"),
+    [
+        ("a.gif", ActionError, "let it end with .png, .jpg or .webp"),
+        ("png", ActionError, "names no format"),
+        ("", ActionError, "empty"),
+        ("missing/a.png", FileError, "cannot write"),
+    ],
+)
+def test_what_cannot_be_saved(desktop: Desktop, tmp_path: Path, path: str, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        desktop.screenshot().save(tmp_path / path if path == "missing/a.png" else path)
+
+
+def test_a_notebook_is_shown_the_picture_and_the_facts(desktop: Desktop) -> None:
+    shot = desktop.screenshot(format="jpeg")
+    assert shot._repr_png_() == shot.png
+    assert shot._repr_png_().startswith(MAGIC["png"])
+    seen = replace(
+        desktop.perform(settle=False),
+        rects=(Rect(16, 45, 80, 9),),
+        clipboard_lost=("<script>alert(1)</script>",),
+        may_change=True,
+    )
+    shown = seen._repr_html_()
+    assert seen.data_url in shown
+    assert "left:10.000%;top:50.000%;width:50.000%;height:10.000%" in shown
+    assert "1 region changed; clipboard_lost: " in shown
+    assert "may_change: True" in shown
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    assert replace(seen, rects=(Rect(0, 0, 1, 1),) * 5000)._repr_html_().count("outline") == 200

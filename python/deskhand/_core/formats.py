@@ -7,19 +7,24 @@ encoded again; the others are encoded whole.
 from __future__ import annotations
 
 import io
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from deskhand._native import base64
-from deskhand.errors import ActionError, nearest, shown
+from deskhand.errors import ActionError, files_named, nearest, shown
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Size
 
-__all__ = ["MEDIA_TYPES", "Format", "base64", "check_format", "data_url", "encode"]
+__all__ = ["MEDIA_TYPES", "Format", "StrPath", "base64", "check_format", "data_url", "encode", "format_of", "write"]
 
 Format: TypeAlias = Literal["png", "indexed", "jpeg", "webp", "raw"]
 """`png`: 24 bit RGB. `indexed`: PNG with a palette where the picture has at most 256 colours, else as `png`. `jpeg` and `webp`:
 lossy, by `quality`. `raw`: the RGB bytes alone, row after row."""
+
+StrPath: TypeAlias = str | os.PathLike[str]
+"""A file's path."""
 
 MEDIA_TYPES: dict[str, str] = {
     "png": "image/png",
@@ -30,6 +35,7 @@ MEDIA_TYPES: dict[str, str] = {
 }
 
 _MOST = 100
+_SUFFIXES: dict[str, Literal["png", "jpeg", "webp"]] = {"png": "png", "jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}
 
 
 def check_format(name: str, quality: int) -> None:
@@ -54,6 +60,28 @@ def data_url(data: bytes, media_type: str) -> str:
     """A `data:` URL."""
     # Encoded again as a whole: measured, 0.19 ms for 221 kB (Python's own 0.35 ms), of which kept parts could save 0.15 ms.
     return f"data:{media_type};base64,{base64(data)}"
+
+
+def format_of(path: str) -> Literal["png", "jpeg", "webp"]:
+    """The format that a file's name says.
+
+    Raises:
+        ActionError: It ends with no format's suffix.
+    """
+    name = _SUFFIXES.get(path.rpartition(".")[2].lower() if "." in path else "")
+    if name is None:
+        raise ActionError(f"{shown(path)} names no format: let it end with .png, .jpg or .webp")
+    return name
+
+
+def write(path: str, data: bytes) -> None:
+    """Write a picture's file.
+
+    Raises:
+        FileError: It cannot be written.
+    """
+    with files_named("cannot write", path):
+        Path(path).write_bytes(data)
 
 
 def encode(rgb: bytes, size: Size, name: Literal["png", "jpeg", "webp"], quality: int) -> bytes:

@@ -10,7 +10,8 @@ import io
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deskhand._core.formats import MEDIA_TYPES, data_url, encode
+from deskhand._core.arguments import expect_path
+from deskhand._core.formats import MEDIA_TYPES, data_url, encode, format_of, write
 from deskhand._core.marks import draw, marks
 
 if TYPE_CHECKING:
@@ -21,11 +22,16 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from deskhand._core.elements import Elements
-    from deskhand._core.formats import Format
+    from deskhand._core.formats import Format, StrPath
     from deskhand._core.geometry import Point, Rect, Size, Viewport
     from deskhand._core.settle import Reason
 
 __all__ = ["REMARKS", "Elapsed", "Observation", "Screenshot", "remarks"]
+
+
+_SAVED_QUALITY = 90
+# Rectangles that a notebook is shown.
+_MOST_MARKED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,27 @@ class Screenshot:
         if self.format == "raw":
             return data_url(self.png, "image/png")
         return data_url(self.data, self.media_type)
+
+    def save(self, path: StrPath) -> None:
+        """Write the picture as a file, in the format that its name says: `.png`, `.jpg` or `.webp`.
+
+        In the picture's own format it is `data` itself; another lossy one has the quality 90.
+
+        Raises:
+            ActionError: The name ends with no such suffix, or is no path.
+            FileError: It cannot be written.
+        """
+        name = expect_path("save: path", path)
+        wanted = format_of(name)
+        if self.media_type == MEDIA_TYPES[wanted]:
+            data = self.data
+        else:
+            data = self.png if wanted == "png" else encode(self.image().tobytes(), self.size, wanted, _SAVED_QUALITY)
+        write(name, data)
+
+    def _repr_png_(self) -> bytes:
+        """The picture, for a notebook."""
+        return self.png
 
     def image(self) -> Image.Image:
         """The picture as a Pillow image of mode RGB."""
@@ -174,6 +201,29 @@ class Observation(Screenshot):
     def changed(self) -> bool:
         """Whether anything changed, busy regions aside."""
         return bool(self.rects)
+
+    def _repr_html_(self) -> str:
+        """The picture with what changed outlined, and the facts below it, for a notebook."""
+        from html import escape  # noqa: PLC0415 # only notebooks need it, and it costs every program's start
+
+        shown = self.viewport.shown
+        marks = "".join(
+            f'<div style="position:absolute;outline:2px solid #d33;'
+            f"left:{100 * (rect.x - shown.x) / shown.width:.3f}%;top:{100 * (rect.y - shown.y) / shown.height:.3f}%;"
+            f'width:{100 * rect.width / shown.width:.3f}%;height:{100 * rect.height / shown.height:.3f}%"></div>'
+            for rect in self.rects[:_MOST_MARKED]
+        )
+        facts = [
+            f"{'settled' if self.settled else 'not settled'} ({self.reason}) after {self.elapsed.total:.2f} s",
+            f"{len(self.rects)} region{'s' * (len(self.rects) > 1)} changed" if self.rects else "nothing changed",
+            *(f"{name}: {value}" for name, value in remarks(self).items()),
+        ]
+        picture = f'<img src="{self.data_url}" style="display:block;max-width:100%" alt="the screen">'
+        # Names of clipboard formats come from other programs.
+        return (
+            '<figure style="margin:0"><div style="position:relative;display:inline-block;overflow:hidden">'
+            f"{picture}{marks}</div><figcaption>{escape('; '.join(facts))}</figcaption></figure>"
+        )
 
 
 REMARKS = ("pasted", "clipboard_lost", "pointer_moved", "unanswered", "may_change", "notes")

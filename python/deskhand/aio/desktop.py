@@ -122,6 +122,10 @@ class AsyncWindows(Part[Windows]):
         """The windows that the window manager lists, bottom to top."""
         return await self._call(lambda: self._part.list())
 
+    async def wait_for(self, title: str | re.Pattern[str], *, timeout: float = 10.0) -> Window:
+        """Wait until there is a window with this title, such as a dialog, and return it: the topmost of several."""
+        return await self._call(lambda: self._part.wait_for(title, timeout=timeout))
+
     async def activate(self, window: Window | int, *, timeout: float = 5.0) -> None:
         """Raise a window and give it the keyboard, and wait until it has it."""
         return await self._call(lambda: self._part.activate(window, timeout=timeout))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from deskhand._core.arguments import expect_integer, expect_seconds
+from deskhand._core.arguments import expect_integer, expect_seconds, expect_text
 from deskhand._core.redaction import one_line
 from deskhand._core.window import Window
 from deskhand.errors import ActionError, DeskhandTimeout, UnsupportedAction, shown
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Windows"]
 
 _LONGEST_TITLE = 300
+# Of windows that an error names.
+_MOST = 10
 _LARGEST_ID = 2**32 - 1
 
 
@@ -48,6 +51,39 @@ class Windows:
                 return core.backend.windows()
 
         return self._view.operate(lambda: self._view.operation("windows"), listed)
+
+    def wait_for(self, title: str | re.Pattern[str], *, timeout: float = 10.0) -> Window:
+        """Wait until there is a window with this title, such as a dialog, and return it: the topmost of several.
+
+        Args:
+            title: A part of its title, in any case, or a pattern that is found in it.
+            timeout: Seconds to wait.
+
+        Raises:
+            DeskhandTimeout: There was none within `timeout` seconds; names the windows that there were.
+            ActionError: The title is empty, or is neither a text nor a pattern.
+            UnsupportedAction: This backend cannot see windows.
+        """
+        if not isinstance(title, re.Pattern) and not expect_text("windows.wait_for: title", title):
+            raise ActionError("windows.wait_for: title is empty: give a part of the window's title")
+        expect_seconds("windows.wait_for: timeout", timeout)
+        self._check_seen("windows.wait_for")
+        core = self._view.core
+
+        def wait() -> Window:
+            seen: builtins.list[Window] = []
+
+            def there() -> bool:
+                seen[:] = core.backend.windows()
+                return any(_is_titled(window, title) for window in seen)
+
+            with core.turn():
+                if not core.watch.until(there, timeout):
+                    wanted = shown(title.pattern if isinstance(title, re.Pattern) else title)
+                    raise DeskhandTimeout(f"waited {timeout:g} s for a window titled {wanted}: {_listed(seen)}")
+            return next(window for window in reversed(seen) if _is_titled(window, title))
+
+        return self._view.operate(lambda: self._view.operation("windows"), wait)
 
     def activate(self, window: Window | int, *, timeout: float = 5.0) -> None:
         """Raise a window and give it the keyboard, and wait until it has it.
@@ -106,8 +142,19 @@ class Windows:
     def _check_there(self, number: int) -> None:
         windows = self._view.core.backend.windows()
         if all(window.id != number for window in windows):
-            titles = ", ".join(f"{w.id:#x} {w.title!r}" for w in windows) or "none"
-            raise ActionError(f"there is no window {number:#x}; the windows are: {titles}")
+            raise ActionError(f"there is no window {number:#x}; {_listed(windows)}")
+
+
+def _is_titled(window: Window, title: str | re.Pattern[str]) -> bool:
+    if isinstance(title, re.Pattern):
+        return title.search(window.title) is not None
+    return title.casefold() in window.title.casefold()
+
+
+def _listed(windows: builtins.list[Window]) -> str:
+    titles = ", ".join(f"{window.id:#x} {one_line(window.title, _LONGEST_TITLE)!r}" for window in windows[-_MOST:])
+    more = f" and {len(windows) - _MOST} others" if len(windows) > _MOST else ""
+    return f"the windows are: {titles or 'none'}{more}"
 
 
 def _window_id(what: str, window: Window | int) -> int:
