@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from PIL import Image
 
 from deskhand import Rect
 from deskhand.cli.group import commands
 from deskhand.episodes.outcome import RULES, Cause
-from deskhand.episodes.play.admission import AGENTS, FirstFrame, Instance, admit, judge
+from deskhand.episodes.play.admission import AGENTS, Instance, admit, judge
+from deskhand.episodes.play.first_frame import FirstFrame
 from deskhand.episodes.tasks.catalogue import instance
 from deskhand.episodes.tasks.suite._acting import press, type_text, wait_until
 from deskhand.episodes.tasks.task import Grade, Task
@@ -22,6 +24,7 @@ from deskhand.errors import EpisodeError
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from deskhand.episodes.tasks.context import TaskContext
 
@@ -195,6 +198,20 @@ def test_pictures_are_the_same_but_for_what_moves_by_itself() -> None:
     assert frame((12, 12), (40, 12)).differs(frame(), masks=[(10, 10, 5, 5)]) == (1, (40, 12, 1, 1))
 
 
+def test_a_difference_is_shown_without_what_may_differ() -> None:
+    clock = Rect(10, 10, 5, 5)
+    one, other = frame((12, 12), busy=[clock]), frame((14, 11), (100, 60), (101, 60), (180, 5))
+    places, picture = one.shown(other, masks=[(180, 5, 1, 1)])
+    assert places == [Rect(100, 60, 2, 1)]
+    assert picture is not None
+    assert picture.size == (3 * 200 + 16, 100)
+    before, after, marked = (picture.crop((x, 0, x + 200, 100)) for x in (0, 208, 416))
+    assert (before.getpixel((100, 60)), after.getpixel((100, 60))) == ((0, 0, 0), (255, 255, 255))
+    assert (before.getpixel((180, 5)), after.getpixel((180, 5))) == ((0, 0, 0), (0, 0, 0))
+    assert marked.getpixel((99, 59)) == (230, 0, 60)
+    assert FirstFrame(np.zeros((50, 50, 3), np.uint8), ()).shown(frame()) == ([], None)
+
+
 # --- the verdict ---
 
 
@@ -230,6 +247,18 @@ def test_every_attempt_must_come_out_as_it_should(
     assert found.admitted is not bool(complaints)
 
 
+def test_a_complaint_says_where_to_look_and_what_to_write() -> None:
+    good = dict(zip(AGENTS, (result(success=True), result(success=False)), strict=True))
+    clock = Rect(620, 152, 7, 9)
+    (words,) = Instance("some-task", 0, good, 50, (620, 152, 7, 9), [clock], "seen/some-task-seed-0.png").complaints
+    assert words.endswith(
+        "50 pixels differ, all within (620, 152, 7, 9) (x, y, width, height); seen/some-task-seed-0.png shows both and what "
+        "differs; if that may differ, as a clock may: masks = [[620, 152, 7, 9]]"
+    )
+    (words,) = Instance("some-task", 0, good, 50, (0, 0, 9, 9), [clock] * 9).complaints
+    assert words.endswith("(x, y, width, height)")
+
+
 def test_nothing_tried_is_nothing_shown() -> None:
     assert not judge("some-task", []).admitted
 
@@ -237,7 +266,7 @@ def test_nothing_tried_is_nothing_shown() -> None:
 # --- the command ---
 
 
-def test_the_command_tells_as_it_goes_and_ends_with_the_verdict() -> None:
+def test_the_command_tells_as_it_goes_and_ends_with_the_verdict(tmp_path: Path) -> None:
     def check(*words: str) -> Result:
         return CliRunner().invoke(commands, ["tasks", "check", *words], standalone_mode=False, catch_exceptions=False)
 
@@ -251,3 +280,11 @@ def test_the_command_tells_as_it_goes_and_ends_with_the_verdict() -> None:
     answer = check(f"{__name__}:Given", "--runs", "1")
     assert answer.return_value == 1
     assert "no: doing nothing does not fail" in answer.stdout
+
+    Colourful.begun.clear()
+    answer = check(f"{__name__}:Colourful", "--runs", "1", "--pictures", str(tmp_path / "seen"))
+    assert answer.return_value == 1
+    (file,) = (tmp_path / "seen").iterdir()
+    assert f"{file} shows both and what differs; if that may differ, as a clock may: masks = [[" in answer.stderr
+    with Image.open(file) as picture:
+        assert picture.size == (3 * 1280 + 16, 800)

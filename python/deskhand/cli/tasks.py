@@ -128,6 +128,13 @@ def _told(task: Task, data: dict[str, Any]) -> str:
 @click.option("--backend", default="local", show_default=True, help="Where desktops run: local, or docker.")
 @click.option("--image", help="The container image, instead of the tasks' own.")
 @click.option("--run-seed", type=int, default=0, show_default=True, help="The seed of all instances.")
+@click.option(
+    "--pictures",
+    type=click.Path(file_okay=False),
+    default="check-pictures",
+    show_default=True,
+    help="Where a picture is written of each instance that begins with another picture the second time.",
+)
 @json_option
 def check(
     *,
@@ -137,6 +144,7 @@ def check(
     backend: str,
     image: str | None,
     run_seed: int,
+    pictures: str,
     as_json: bool,
 ) -> int:
     """Try each task with its oracle and with an agent that does nothing, and say whether it is reliable.
@@ -158,7 +166,16 @@ def check(
         what = clean("; ".join(instance.complaints) or "as it should be")
         click.echo(f"[{done}/{count}] {instance.task} seed {instance.seed}: {what} ({seconds})", err=True)
 
-    admissions = admit(found, runs=runs, desktops=desktops, backend=backend, image=image, run_seed=run_seed, tell=tell)
+    admissions = admit(
+        found,
+        runs=runs,
+        desktops=desktops,
+        backend=backend,
+        image=image,
+        run_seed=run_seed,
+        pictures=pictures,
+        tell=tell,
+    )
     if as_json:
         show_json([_verdict(admission) for admission in admissions])
     else:

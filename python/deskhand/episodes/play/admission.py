@@ -9,23 +9,23 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect_path
 from deskhand._core.settle import Settle
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.outcome import Cause
 from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.budget import Unrecorded
+from deskhand.episodes.play.first_frame import FirstFrame
 from deskhand.episodes.play.pools import DesktopPools
 from deskhand.episodes.play.supervision import Stop
-from deskhand.episodes.record.frame_diff import difference, extent
-from deskhand.errors import EpisodeError
+from deskhand.errors import EpisodeError, files_named
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from deskhand._core.geometry import Rect
     from deskhand.desktop.desktop import Desktop
@@ -33,35 +33,15 @@ if TYPE_CHECKING:
     from deskhand.episodes.record.frame_diff import Region
     from deskhand.episodes.tasks.task import Task
 
-__all__ = ["AGENTS", "Admission", "FirstFrame", "Instance", "admit", "judge"]
+__all__ = ["AGENTS", "Admission", "Instance", "admit", "judge"]
 
 AGENTS = ("oracle", "nothing")
 """The agents that try each instance: one that does the task, and one that does nothing."""
 
 _NAMES = {"oracle": "its oracle", "nothing": "doing nothing"}
 
+_MOST_MASKS = 8
 _STILL = Settle(timeout=5.0)
-
-
-@dataclass(frozen=True, slots=True)
-class FirstFrame:
-    """The first picture of an attempt, without the pointer.
-
-    Attributes:
-        pixels: Rows of RGB.
-        busy: The regions that change by themselves.
-    """
-
-    pixels: NDArray[np.uint8]
-    busy: tuple[Rect, ...]
-
-    def differs(self, other: FirstFrame, masks: Sequence[Region] = ()) -> tuple[int, Region | None]:
-        """How many pixels differ from another one, and where, except for `masks` and the busy regions of both."""
-        if self.pixels.shape != other.pixels.shape:
-            height, width = max(self.pixels.shape[:2], other.pixels.shape[:2])
-            return height * width, (0, 0, width, height)
-        differing = difference(self.pixels, other.pixels, [*self.busy, *other.busy], masks)
-        return int(differing.sum()), extent(differing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +54,8 @@ class Instance:
         results: The results by agent; see `deskhand.episodes.play.attempt.attempt`.
         pixels: How many pixels differ between the first pictures of both; None if one of them has none.
         region: The smallest rectangle (x, y, width, height) with all of them.
+        places: Where they are, as few rectangles.
+        picture: The file that shows both pictures and what differs, if one was wanted.
     """
 
     task: str
@@ -81,6 +63,8 @@ class Instance:
     results: Mapping[str, Mapping[str, Any]]
     pixels: int | None
     region: Region | None = None
+    places: Sequence[Rect] = ()
+    picture: str | None = None
 
     @property
     def complaints(self) -> Sequence[str]:
@@ -96,9 +80,19 @@ class Instance:
         if self.pixels:
             found.append(
                 f"it begins with another picture the second time: {self.pixels} pixels differ, all within {self.region} "
-                "(x, y, width, height)"
+                f"(x, y, width, height){self._shown}"
             )
         return found
+
+    @property
+    def _shown(self) -> str:
+        """Where the difference can be seen, and what lets it be."""
+        seen = f"; {self.picture} shows both and what differs" if self.picture else ""
+        # Many places are a window that was still being drawn, and no clock.
+        if not 0 < len(self.places) <= _MOST_MASKS:
+            return seen
+        masks = ", ".join(str(list(place)) for place in self.places)
+        return f"{seen}; if that may differ, as a clock may: masks = [{masks}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +129,7 @@ def admit(
     backend: str = "local",
     image: str | None = None,
     run_seed: int = 0,
+    pictures: str | os.PathLike[str] | None = None,
     tell: Callable[[Instance], None] = lambda _instance: None,
 ) -> list[Admission]:
     """Try each task's first `runs` instances, once with its oracle and once without doing anything, each on a fresh desktop.
@@ -146,6 +141,8 @@ def admit(
         backend: `local` or `docker`.
         image: The container image, instead of the tasks' own.
         run_seed: The seed that determines all instances.
+        pictures: The directory for a picture of each instance that begins with another picture the second time; it is created
+            when the first is written.
         tell: Called with each instance as soon as it was tried, once at a time, in the thread that tried it.
 
     Returns:
@@ -153,14 +150,16 @@ def admit(
 
     Raises:
         EpisodeError: The desktops' machines lack programs.
+        FileError: A picture cannot be written.
     """
     tried: list[Instance] = []
     stop, lock = Stop(), threading.Lock()
+    folder = None if pictures is None else Path(expect_path("admit: pictures", pictures))
     with DesktopPools(tasks, backend=backend, desktops=desktops, image=image) as pools:
         _need_programs(pools)
 
         def one(task: Task, seed: int) -> None:
-            found = _try(task, seed, pools.places(task), run_seed, stop)
+            found = _try(task, seed, pools.places(task), run_seed, stop, pictures=folder)
             if stop.reason is not None:
                 return
             with lock:
@@ -205,7 +204,7 @@ def _need_programs(pools: DesktopPools) -> None:
         raise EpisodeError(f"programs are missing: {by_task}; install them, or check these tasks with --backend docker")
 
 
-def _try(task: Task, seed: int, places: Places, run_seed: int, stop: Stop) -> Instance:
+def _try(task: Task, seed: int, places: Places, run_seed: int, stop: Stop, *, pictures: Path | None) -> Instance:
     key = Key(task.name, "", seed, 0)
     records = {agent: _FirstFrameOnly() for agent in AGENTS}
     results = {
@@ -213,9 +212,20 @@ def _try(task: Task, seed: int, places: Places, run_seed: int, stop: Stop) -> In
         for agent, record in records.items()
     }
     one, other = (record.first for record in records.values())
+    if one is None or other is None:
+        return Instance(task.name, seed, results, None)
     # Keep only the difference: a picture has three megabytes.
-    pixels, region = one.differs(other, task.masks) if one is not None and other is not None else (None, None)
-    return Instance(task.name, seed, results, pixels, region)
+    pixels, region = one.differs(other, task.masks)
+    if not pixels:
+        return Instance(task.name, seed, results, pixels)
+    differing, shown = one.shown(other, task.masks)
+    file = None
+    if pictures is not None and shown is not None:
+        file = pictures / f"{task.name}-seed-{seed}.png"
+        with files_named("cannot write", file):
+            pictures.mkdir(parents=True, exist_ok=True)
+            shown.save(file)
+    return Instance(task.name, seed, results, pixels, region, differing, None if file is None else str(file))
 
 
 class _FirstFrameOnly(Unrecorded):
