@@ -15,7 +15,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import deskhand
-from deskhand import AsyncPool, Desktop, DesktopLost, LaunchFailed, Move, Pool, PoolExhausted, PressKeys, Wait
+from deskhand import (
+    ActionError,
+    AsyncPool,
+    BackendError,
+    Desktop,
+    DesktopLost,
+    LaunchFailed,
+    Move,
+    Pool,
+    PoolExhausted,
+    PressKeys,
+    Wait,
+)
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import core_of, pass_on
@@ -509,6 +521,34 @@ def test_the_async_form_raises_the_same(make: Maker) -> None:
             with pytest.raises(deskhand.BackendError):
                 async with pool.acquire():
                     pass
+
+    asyncio.run(main())
+
+
+def test_without_a_block(make: Maker) -> None:
+    with Pool(make, size=1, warm=0) as pool:
+        lease = pool.acquire()
+        lease.close()
+        desktop = lease.open()
+        desktop.perform(Move((1, 1)), settle=False)
+        with pytest.raises(ActionError, match="once"):
+            lease.open()
+        assert pool.status.used == 1
+        lease.close()
+        lease.close()
+        with pytest.raises(BackendError):
+            desktop.perform(Move((1, 1)), settle=False)
+        until(lambda: pool.status.used == 0, "the desktop to be given back")
+
+    async def main() -> None:
+        async with AsyncPool(make, size=1, warm=0) as pool:
+            lease = pool.acquire()
+            desktop = await lease.open()
+            await desktop.perform(Move((1, 1)), settle=False)
+            lease.close()
+            lease.close()
+            async with pool.acquire() as other:
+                await other.perform(Move((2, 2)), settle=False)
 
     asyncio.run(main())
 

@@ -26,7 +26,7 @@ __all__ = ["AsyncLease", "AsyncPool"]
 
 
 class AsyncLease:
-    """The result of `AsyncPool.acquire`."""
+    """The result of `AsyncPool.acquire`: as `Lease`, for an `async with` block, or from `await open()` to `close`."""
 
     _ticket: Ticket | None = None
 
@@ -57,6 +57,14 @@ class AsyncLease:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave()
+
+    async def open(self) -> AsyncDesktop:
+        """As `Lease.open`."""
+        return await self.__aenter__()
+
+    def close(self) -> None:
+        """As `Lease.close`."""
         self._leave()
 
     def __del__(self) -> None:

@@ -20,7 +20,7 @@ __all__ = ["Lease"]
 
 
 class Lease:
-    """The result of `Pool.acquire`."""
+    """The result of `Pool.acquire`: a desktop for a `with` block, or from `open` to `close`."""
 
     # For an object whose construction is interrupted.
     _ticket: Ticket | None = None
@@ -45,6 +45,14 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave()
+
+    def open(self) -> Desktop:
+        """The desktop, for where a `with` block does not fit; `close` gives it back. Raises what entering the block raises."""
+        return self.__enter__()
+
+    def close(self) -> None:
+        """Give the desktop back, which can no longer be used then. Harmless before `open` and when called again."""
         self._leave()
 
     def cancel(self) -> None:

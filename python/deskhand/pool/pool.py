@@ -180,6 +180,8 @@ class Pool:
     def acquire(self, timeout: float | None = 30.0) -> Lease:
         """A desktop for the length of a `with` block, after which that object can no longer be used.
 
+        Where no block fits, `lease = pool.acquire()` has `lease.open()`, which returns the desktop, and `lease.close()`.
+
         Args:
             timeout: Seconds to wait for it; None: for ever.
 
