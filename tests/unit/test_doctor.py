@@ -30,6 +30,8 @@ HEALTHY = Facts(
     sockets_writable=True,
     runtime="/run/user/1000/deskhand",
     runtime_problem="",
+    docker="/usr/bin/docker",
+    debootstrap="/usr/sbin/debootstrap",
     display=DisplayFacts(":99", "", (), "de nodeadkeys"),
 )
 OK, WARN, FAIL = State.OK, State.WARN, State.FAIL
@@ -54,6 +56,7 @@ def test_a_healthy_machine() -> None:
         "fonts",
         "fonts for CJK",
         "fonts for emoji",
+        "containers",
         "display :99",
         "keyboard layout",
     ]
@@ -138,6 +141,8 @@ def test_a_healthy_machine() -> None:
         ),
         ({"fonts": Fonts(3, 0, 1, ("emoji",))}, "fonts for CJK", OK, "Chinese, Japanese and Korean", ""),
         ({"fonts": Fonts(3, 0, 1, ("emoji",))}, "fonts for emoji", WARN, "no font has emoji", "noto-color-emoji"),
+        ({"docker": None, "debootstrap": None}, "containers", OK, "only desktops in containers need an engine", ""),
+        ({"debootstrap": None}, "containers", WARN, "no image can be built", "apt-get install debootstrap"),
         ({"display": DisplayFacts(":9", "lacks XTEST", (), None)}, "display :9", FAIL, "lacks XTEST", ""),
         ({"display": DisplayFacts(":9", "", ("slower",), "us")}, "display :9", WARN, "slower", "same machine"),
         ({"display": DisplayFacts(":9", "", (), None)}, "keyboard layout", WARN, "unknown", "x11-xkb-utils"),
@@ -208,6 +213,8 @@ def test_probing_an_empty_machine(machine: Machine) -> None:
         sockets_writable=True,
         runtime="/run/user/1/deskhand",
         runtime_problem="",
+        docker=None,
+        debootstrap=None,
         display=None,
     )
 

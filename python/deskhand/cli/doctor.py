@@ -68,6 +68,7 @@ def judge(facts: Facts) -> list[Check]:
         _judge_shm(facts.shm),
         _judge_locale(facts.locale, facts.locales),
         *_judge_fonts(facts.fonts),
+        _judge_containers(facts.docker, facts.debootstrap),
     ]
     if facts.display is not None:
         checks += _judge_display(facts.display)
@@ -202,6 +203,16 @@ def _judge_fonts(fonts: Fonts | None) -> list[Check]:
     else:
         checks.append(Check("fonts for emoji", State.OK, "there is one"))
     return checks
+
+
+def _judge_containers(docker: str | None, debootstrap: str | None) -> Check:
+    name = "containers"
+    if docker is None:
+        return Check(name, State.OK, "Docker's program is not installed; only desktops in containers need an engine")
+    if debootstrap is None:
+        detail = "debootstrap is not installed: where no registry can be reached, no image can be built"
+        return Check(name, State.WARN, detail, "apt-get install debootstrap")
+    return Check(name, State.OK, f"{docker}; images: deskhand image build")
 
 
 def _judge_display(display: DisplayFacts) -> list[Check]:

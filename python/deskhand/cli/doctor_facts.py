@@ -96,6 +96,8 @@ class Facts:
         sockets_writable: Whether this user may make sockets in it, or make the directory itself.
         runtime: The runtime directory; empty when there is a problem.
         runtime_problem: Why there is none.
+        docker: Path of Docker's program.
+        debootstrap: Path of debootstrap.
         display: The chosen desktop's display, when one was chosen.
     """
 
@@ -111,6 +113,8 @@ class Facts:
     sockets_writable: bool
     runtime: str
     runtime_problem: str
+    docker: str | None
+    debootstrap: str | None
     display: DisplayFacts | None
 
 
@@ -193,6 +197,9 @@ def probe(system: System, target: Target | None = None) -> Facts:
         sockets_writable=os.access(where, os.W_OK | os.X_OK),
         runtime=runtime,
         runtime_problem=problem,
+        docker=system.which("docker"),
+        # Where it is installed is not on every user's PATH.
+        debootstrap=system.which("debootstrap") or system.which("/usr/sbin/debootstrap"),
         display=_probe_display(system, target) if target is not None else None,
     )
 

@@ -198,9 +198,9 @@ def _verdict(admission: Admission) -> dict[str, Any]:
 
 def _row(admission: Admission, agents: Sequence[str]) -> tuple[str, ...]:
     passed = (f"{admission.passed[agent]}/{admission.runs}" for agent in agents)
-    verdict = (
-        "yes" if admission.admitted else f"no: {next(iter(admission.complaints.values()), ['nothing was tried'])[0]}"
-    )
+    first = next(iter(admission.complaints.values()), ["nothing was tried"])[0]
+    # Each instance's line has had the rest.
+    verdict = "yes" if admission.admitted else f"no: {first.partition(';')[0]}"
     return (admission.task, *passed, str(admission.unsteady), str(admission.frames), verdict)
 
 
