@@ -24,7 +24,10 @@ PRINTED = {
         "Size(width=1280, height=800)\n",
     ],
     "policies.md": ["denied\n", "allowed\n\nallowed\n\n", "please log in\nAda\nI logged you in\n"],
-    "providers.md": ["{'type': 'computer'} data:image/png;base64,\n"],
+    "providers.md": [
+        "{'type': 'computer'} data:image/png;base64,\n",
+        "LeftClick(xy=(640, 400), element=None, modifiers=()) left_click\ntoolu_1 ['text']\n",
+    ],
 }
 
 

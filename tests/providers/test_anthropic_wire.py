@@ -20,7 +20,7 @@ from deskhand.providers import anthropic
 from deskhand.providers.anthropic import LATEST, TOOLSET, VERSIONS
 from deskhand.providers.values import Browse, Finish, ProviderCall, Result, ShellAnswer, Step
 from faults.scale import MUTATED_PAYLOADS
-from providers.anthropic_helpers import accepted, flat, member
+from providers.anthropic_helpers import accepted, flat, member, tool_use
 from providers.sayable import FIRST, SAYABLE, SECOND, THIRD
 from providers.strategies import EXAMPLES, HALVED, VIEWPORT, damaged, ids, pictures, points, texts
 
@@ -392,3 +392,8 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("MissingExtra anthropic")
     assert done.stdout.endswith("is not installed: pip install 'deskhand[anthropic]'\n")
+
+
+def test_a_block_of_the_sdk_is_refused_with_what_to_give() -> None:
+    with pytest.raises(ActionError, match=r"a tool_use is an object, not BetaToolUseBlock.*: give its model_dump\(\)"):
+        anthropic.decode(tool_use(member("screenshot")), VIEWPORT)

@@ -45,7 +45,8 @@ def expect_object(what: str, value: object) -> Mapping[str, Any]:
                 break
         else:
             return value
-    raise ActionError(f"{what} is an object, not {shown(value)}")
+    hint = "give its model_dump()" if hasattr(value, "model_dump") else ""
+    raise ActionError(f"{what} is an object, not {shown(value)}", hint)
 
 
 def expect_list(what: str, value: object) -> Sequence[Any]:
