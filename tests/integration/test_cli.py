@@ -546,6 +546,7 @@ def test_every_command_helps(shell: Shell) -> None:
         "assets",
         "audit",
         "click",
+        "completion",
         "do",
         "doctor",
         "down",

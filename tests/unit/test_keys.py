@@ -115,7 +115,7 @@ def test_pyautogui_names_are_known(name: str) -> None:
 
 
 def test_x_names_mean_what_they_mean_in_x() -> None:
-    differing = {name for name, value in key_table._X_NAMES.items() if keysym(name) != value}
+    differing = {name for name, value in key_table._tables().x_names.items() if keysym(name) != value}
     assert differing == key_table._REDEFINED
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import json
 import pkgutil
+import pydoc
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
+import pytest
 
 import deskhand
 import deskhand.cli
@@ -20,6 +25,9 @@ from deskhand.launchers.launch_options import EnvironmentOptions, LaunchOptions
 # Each is what few programs need and what takes as long to import as the rest.
 HEAVY = {
     "asyncio",
+    "dataclasses",
+    "deskhand.actions",
+    "deskhand.desktop.desktop",
     "click",
     "deskhand.aio.desktop",
     "deskhand.launchers.docker.launch",
@@ -31,10 +39,15 @@ HEAVY = {
 }
 
 
+def loaded_text(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
 def loaded(code: str) -> set[str]:
-    program = f"{code}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return set(json.loads(ran.stdout.splitlines()[-1]))
+    """The modules that a program has loaded, but for those that Python itself loads here at its start."""
+    tell = "import json, sys\nprint(json.dumps(list(sys.modules)))"
+    before, after = (json.loads(loaded_text(f"{each}\n{tell}").splitlines()[-1]) for each in ("", code))
+    return set(after) - set(before)
 
 
 def test_what_few_need_is_imported_later() -> None:
@@ -44,7 +57,11 @@ def test_what_few_need_is_imported_later() -> None:
 
 def test_the_command_line_imports_only_the_command() -> None:
     code = "from deskhand.cli.group import commands; commands(['click', '--help'], standalone_mode=False)"
-    assert not {"deskhand.launchers.docker.launch", "deskhand.episodes", "deskhand.aio.desktop"} & loaded(code)
+    never = {"deskhand.launchers.docker.launch", "deskhand.episodes", "deskhand.aio.desktop", "deskhand.policy.guard"}
+    assert not (never | {"deskhand.launchers.local.launch", "deskhand.machine.shell", "rich"}) & loaded(code)
+    for none in ("--version", "--help"):
+        code = f"from deskhand.cli.group import commands; commands(['{none}'], standalone_mode=False)"
+        assert not {name for name in loaded(code) if re.match(r"deskhand\.(actions|desktop|launchers)\b", name)}
 
 
 def test_all_that_is_public_is_there() -> None:
@@ -52,6 +69,35 @@ def test_all_that_is_public_is_there() -> None:
     for name in deskhand.__all__:
         assert getattr(deskhand, name) is not None
     assert not hasattr(deskhand, "PoolScheduler")
+    with pytest.raises(AttributeError, match="has no attribute 'LeftClik'"):
+        _ = deskhand.LeftClik
+    assert deskhand.errors.ActionError is deskhand.ActionError
+    assert "errors ActionError" in loaded_text("import deskhand; print('errors', deskhand.errors.ActionError.__name__)")
+
+
+def test_a_star_brings_all_names() -> None:
+    names: dict[str, object] = {}
+    exec("from deskhand import *", names)  # the statement is the subject
+    assert {name for name in names if name != "__builtins__"} == set(deskhand.__all__)
+
+
+def test_nothing_internal_is_listed() -> None:
+    listed = [name for name in dir(deskhand) if not name.startswith("__")]
+    assert set(listed) == set(deskhand.__all__) - {"__version__"}
+
+
+def test_the_names_for_type_checkers_are_the_names() -> None:
+    tree = ast.parse(Path(deskhand.__file__).read_text())
+    (checking,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    told = {name.asname: node.module for node in checking.body for name in node.names}
+    assert told == deskhand._PLACES
+
+
+def test_help_is_an_overview() -> None:
+    text = pydoc.render_doc(deskhand, renderer=pydoc.plaintext)
+    assert text.count("\n") < 80
+    for name in ("launch", "Desktop.perform", "AsyncPool", "DeskhandError", "deskhand.providers"):
+        assert name in text
 
 
 def test_every_command_is_listed_with_its_module() -> None:

@@ -24,9 +24,10 @@ that name only.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deskhand.errors import ActionError, nearest, shown
 
@@ -63,6 +64,7 @@ SHIFTS = frozenset({0xFFE1, 0xFFE2})
 # Caps_Lock, Shift_Lock and Num_Lock toggle; they are keys like any other.
 _MODIFIERS = SHIFTS | {0xFFE3, 0xFFE4, *range(0xFFE7, 0xFFEF), 0xFE03, 0xFF7E, 0xFE11}
 
+_EURO_SIGN = 0x20AC
 _CONTROL_CHARACTERS = {"\n": 0xFF0D, "\r": 0xFF0D, "\t": 0xFF09, "\b": 0xFF08, "\x1b": 0xFF1B}
 
 # X keysym name: every other name of that key, squeezed (lower case, no separators).
@@ -192,7 +194,7 @@ def _x_names() -> dict[str, int]:
             if name.startswith("XK_"):
                 table.setdefault(re.sub(r"^(XF86_)+(XF86)?", "XF86", name[3:]), value)
     # python-xlib 0.33 leaves out the currency group, and EuroSign is on real keyboards.
-    table["EuroSign"] = 0x20AC
+    table["EuroSign"] = _EURO_SIGN
     return table
 
 
@@ -225,10 +227,19 @@ def _first_names(names: Mapping[str, int]) -> dict[int, str]:
     return table
 
 
-_X_NAMES = _x_names()
-_X_NAMES_WITHOUT_CASE = _without_case(_X_NAMES)
-_OUR_NAMES = _our_names(_X_NAMES)
-_NAMES_OF = _first_names(_X_NAMES)
+class _Tables(NamedTuple):
+    """The names, made when a key is first looked up: that takes 10 ms, which a program that presses none need not wait."""
+
+    x_names: Mapping[str, int]
+    x_names_without_case: Mapping[str, int]
+    our_names: Mapping[str, int]
+    names_of: Mapping[int, str]
+
+
+@functools.cache
+def _tables() -> _Tables:
+    x_names = _x_names()
+    return _Tables(x_names, _without_case(x_names), _our_names(x_names), _first_names(x_names))
 
 
 def char_keysym(char: str) -> int | None:
@@ -277,7 +288,7 @@ def keysym_char(keysym: int) -> str | None:
     for char, value in _CONTROL_CHARACTERS.items():
         if value == keysym:
             return char
-    if keysym == _X_NAMES["EuroSign"]:
+    if keysym == _EURO_SIGN:
         return "€"
     code = keysym - _UNICODE_BASE if keysym >= _UNICODE_BASE else keysym
     if code > (_LAST_CODE_POINT if keysym >= _UNICODE_BASE else 0xFF):
@@ -288,8 +299,8 @@ def keysym_char(keysym: int) -> str | None:
 
 def keysym_name(keysym: int) -> str:
     """What to call a keysym in a log: its X name, else its character as ``U+20AC``, else its number in hex."""
-    if keysym in _NAMES_OF:
-        return _NAMES_OF[keysym]
+    if (name := _tables().names_of.get(keysym)) is not None:
+        return name
     char = keysym_char(keysym)
     return f"U+{ord(char):04X}" if char else f"{keysym:#x}"
 
@@ -320,20 +331,23 @@ def keysym(name: str) -> int:
 def find(name: str) -> int | None:
     if len(name) == 1:
         return char_keysym(name)
-    if name in _X_NAMES and name not in _REDEFINED:
-        return _X_NAMES[name]
+    tables = _tables()
+    if name in tables.x_names and name not in _REDEFINED:
+        return tables.x_names[name]
     squeezed = _squeeze(name)
-    if squeezed in _OUR_NAMES:
-        return _OUR_NAMES[squeezed]
+    if squeezed in tables.our_names:
+        return tables.our_names[squeezed]
     if match := _UNICODE_NAME.fullmatch(name):
         code = int(match[1], 16)
         return char_keysym(chr(code)) if code <= _LAST_CODE_POINT else None
     # This guards against " a": a single letter is looked up above, with its case, or not at all.
-    return _X_NAMES_WITHOUT_CASE.get(squeezed) if len(squeezed) > 1 else None
+    return tables.x_names_without_case.get(squeezed) if len(squeezed) > 1 else None
 
 
 def _nearest(name: str) -> str:
-    close = nearest(_squeeze(name[:LONGEST_NAME]), dict.fromkeys((*_OUR_NAMES, *_X_NAMES_WITHOUT_CASE)))
+    close = nearest(
+        _squeeze(name[:LONGEST_NAME]), dict.fromkeys((*_tables().our_names, *_tables().x_names_without_case))
+    )
     if not close:
         return ": use names such as 'ctrl', 'Return', 'Page_Up', 'F5', or a single character"
     names = dict.fromkeys(keysym_name(value) for value in map(find, close) if value is not None)

@@ -6,7 +6,6 @@ exception that reveals nothing of a secret). What must never appear here: a log,
 
 from __future__ import annotations
 
-import hmac
 import unicodedata
 from typing import NoReturn
 
@@ -61,6 +60,8 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
+        import hmac  # noqa: PLC0415 # it loads OpenSSL, which costs every program's start
+
         return hmac.compare_digest(_bytes(self), _bytes(other))
 
     def __hash__(self) -> int:

@@ -18,6 +18,7 @@ from deskhand.actions import (
     Action,
     KeyPress,
     Type,
+    a_click,
 )
 from deskhand.cli.common import (
     chosen,
@@ -37,7 +38,6 @@ from deskhand.cli.common import (
 )
 from deskhand.errors import BackendError, DeskhandError
 from deskhand.launchers.targets import connect
-from deskhand.providers.values import a_click
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,8 +117,10 @@ def _act(
     wait: bool = True,
 ) -> None:
     settle = Settle(timeout=timeout) if wait else False
+    # A frame that nobody saves need not be made smaller.
+    form: Format = "raw" if output is None else "png"
     with connect(chosen(desktop)) as target:
-        seen = target.perform(*actions, settle=settle, size=size)
+        seen = target.perform(*actions, settle=settle, size=size, format=form)
     report(seen, file=output, as_json=as_json, text=text)
 
 

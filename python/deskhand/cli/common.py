@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from deskhand._core.observation import remarks
 from deskhand._core.redaction import clean
 from deskhand.errors import ActionError
-from deskhand.launchers import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,11 +30,14 @@ __all__ = [
     "examples",
     "explain",
     "file_to_write",
+    "is_quiet",
     "json_option",
     "millis",
+    "names_that_begin",
     "numbers",
     "observation_data",
     "place",
+    "quiet_option",
     "report",
     "show_json",
     "standard_input",
@@ -81,14 +82,39 @@ def numbers(form: str, separator: str, count: int, least: int = 0) -> Callable[[
     return convert
 
 
+def names_that_begin(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a desktop that runs."""
+    from deskhand.launchers import registry  # noqa: PLC0415 # as in `chosen`
+
+    return [entry.name for entry in registry.entries() if entry.name.startswith(incomplete)]
+
+
 desktop_option: _Option = click.option(
     "-d",
     "--desktop",
     envvar="DESKHAND_DESKTOP",
     metavar="NAME",
+    shell_complete=names_that_begin,
     help="The desktop: a name of `deskhand ls`, a display such as x11::99, or a VNC server such as vnc://host:1. By default"
     " DESKHAND_DESKTOP, or the only one that runs.",
 )
+
+_QUIET = "deskhand.quiet"
+
+quiet_option: _Option = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _param, value: ctx.meta.update({_QUIET: True}) if value else None,
+    help="Print no progress, but only the result.",
+)
+
+
+def is_quiet() -> bool:
+    """Whether `--quiet` was given, to this command or to `deskhand` itself. In the command's own thread."""
+    return bool(click.get_current_context().meta.get(_QUIET))
+
 
 json_option: _Option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -101,6 +127,8 @@ def chosen(desktop: str | None) -> str:
     """
     if desktop is not None:
         return desktop
+    from deskhand.launchers import registry  # noqa: PLC0415 # `--help` and `--version` need none of it, as below
+
     names = [entry.name for entry in registry.entries()]
     if not names:
         raise ActionError("no desktop runs: start one with `deskhand up`, or name a display, as in -d x11::99")
@@ -163,6 +191,8 @@ def _places(rects: Sequence[Rect]) -> str:
 
 
 def _notes(seen: Observation) -> list[str]:
+    from deskhand._core.observation import remarks  # noqa: PLC0415
+
     return [name.replace("_", " ") for name, value in remarks(seen).items() if value is True]
 
 
@@ -231,7 +261,8 @@ def report(
     seen: Observation, *, file: str | None, as_json: bool, text: Callable[[Observation], str] = describe
 ) -> None:
     """Save the frame and print the observation."""
-    write_file(file, seen.png)
+    if file is not None:
+        write_file(file, seen.png)
     if as_json:
         show_json(observation_data(seen, file))
     else:

@@ -6,46 +6,83 @@ import importlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from deskhand._native import __version__
-from deskhand.cli.common import clean, examples
+from deskhand.cli.common import clean, examples, quiet_option
 from deskhand.errors import DeskhandError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from types import FrameType
 
 __all__ = ["commands", "run", "run_command"]
 
-# The module that has each command.
+
+class _Listed(NamedTuple):
+    """A command in the list of all: the module that has it, and what its help begins with."""
+
+    module: str
+    about: str
+
+
+# By what one wants to do. The words stand here too, because to ask the commands for them would import them all: 0.15 s for
+# `--help`, and for each press of Tab.
+_SECTIONS: Mapping[str, Mapping[str, _Listed]] = {
+    "Have a desktop": {
+        "up": _Listed("lifecycle", "Start a desktop that stays until `deskhand down`."),
+        "ls": _Listed("lifecycle", "List the desktops that run."),
+        "down": _Listed("lifecycle", "End desktops, and return when nothing of them is left."),
+        "doctor": _Listed(
+            "health", "Check this machine, and the chosen desktop if there is one, and say how to mend what is wrong."
+        ),
+    },
+    "Act and look": {
+        "start": _Listed(
+            "lifecycle",
+            "Start a program and return when its window is up; it stays until it ends, or the desktop does.",
+        ),
+        "click": _Listed("acting", "Click on the pixel X Y of the screen, counted from 0 at the top left."),
+        "type": _Listed("acting", "Type TEXT where the focus is, exactly: a newline is Return, a tab is Tab."),
+        "key": _Listed("acting", "Press KEYS one after another; each is a key or a chord such as ctrl+shift+t."),
+        "do": _Listed("acting", "Carry out ACTIONS and print what the screen answered."),
+        "screenshot": _Listed("acting", "Take a picture, without waiting for anything."),
+        "windows": _Listed("acting", "List the windows, bottom to top."),
+        "shell": _Listed("running", "Run COMMAND, or standard input for `-`, with bash in the desktop's container."),
+    },
+    "Serve it to agents": {
+        "mcp": _Listed(
+            "serving", "Serve a desktop to clients of the Model Context Protocol, until they leave or Ctrl-C."
+        ),
+        "serve": _Listed("serving", "Serve a desktop to clients of Cua's computer-server, until Ctrl-C."),
+        "audit": _Listed("auditing", "Read the logs of a policy's decisions."),
+    },
+    "Have agents do tasks": {
+        "tasks": _Listed("tasks", "List, show and check the tasks for agents."),
+        "assets": _Listed("assets", "Bring what tasks of OSWorld need: files that they download, and upstream's evaluators."),
+        "run": _Listed("run_episodes", "Have an agent do tasks, each on a desktop of its own, and record the results."),
+        "report": _Listed(
+            "reporting",
+            "Make one page of a run of episodes, which works offline: scores, causes, times, and every episode step by step.",
+        ),
+        "export": _Listed("replaying", "Write the episodes of a run in the form of other programs."),
+        "replay": _Listed(
+            "recording", "Play a recording again: what a VNC server sent (FILE), or the episodes of a run (DIR)."
+        ),
+    },
+    "Further": {
+        "image": _Listed("image", "Build the images that `deskhand up --docker` starts, and check them."),
+        "record": _Listed("recording", "Save what a VNC server sends, with its times."),
+        "completion": _Listed("completing", "Print the script by which a shell completes what you type."),
+    },
+}
+_HIDDEN = {"bench": "benchmark"}
 _MODULES = {
-    "assets": "assets",
-    "audit": "auditing",
-    "bench": "benchmark",
-    "click": "acting",
-    "do": "acting",
-    "doctor": "health",
-    "down": "lifecycle",
-    "export": "replaying",
-    "image": "image",
-    "key": "acting",
-    "ls": "lifecycle",
-    "mcp": "serving",
-    "record": "recording",
-    "replay": "recording",
-    "report": "reporting",
-    "run": "run_episodes",
-    "screenshot": "acting",
-    "serve": "serving",
-    "shell": "running",
-    "start": "lifecycle",
-    "tasks": "tasks",
-    "type": "acting",
-    "up": "lifecycle",
-    "windows": "acting",
+    **{name: listed.module for section in _SECTIONS.values() for name, listed in section.items()},
+    **_HIDDEN,
 }
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -61,6 +98,8 @@ class _Ended(BaseException):
 class _Commands(click.Group):
     """Imports a command's module when the command is used: all of them together take longer than most commands."""
 
+    verbose = False
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's own signature
         return sorted(_MODULES)
 
@@ -70,6 +109,16 @@ class _Commands(click.Group):
         module = importlib.import_module(f"deskhand.cli.{_MODULES[cmd_name]}")
         commands: tuple[click.Command, ...] = module.COMMANDS
         return next(command for command in commands if command.name == cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        for title, section in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, listed.about) for name, listed in section.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        listed = {name: each.about for section in _SECTIONS.values() for name, each in section.items()}
+        names = [CompletionItem(name, help=listed[name]) for name in sorted(listed) if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(
@@ -83,9 +132,30 @@ class _Commands(click.Group):
     ),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+@quiet_option
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=lambda _ctx, _param, value: _be_verbose() if value else None,
+    help="Print what is logged, and where in the code an error comes from.",
+)
 @click.version_option(__version__, prog_name="deskhand")
 def commands() -> None:
-    """Act on a Linux desktop, wait until the screen has answered, see what changed."""
+    """Act on a Linux desktop, wait until the screen has answered, see what changed.
+
+    `deskhand COMMAND --help` has a command's options and examples.
+    """
+
+
+def _be_verbose() -> None:
+    import logging  # noqa: PLC0415 # for those who ask
+
+    logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s: %(message)s")
+    # The command's context has gone when its error is printed.
+    _Commands.verbose = True
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -119,7 +189,9 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
     try:
-        code = command.main(args=arguments, prog_name=name, standalone_mode=False)
+        # An empty NO_COLOR means nothing (no-color.org). Where there is no terminal, click leaves colours out by itself.
+        colour = False if os.environ.get("NO_COLOR") else None
+        code = command.main(args=arguments, prog_name=name, standalone_mode=False, color=colour)
         sys.stdout.flush()
     except _Ended as end:
         return 128 + end.number
@@ -133,6 +205,10 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (DeskhandError, OSError) as error:
+        if _Commands.verbose:
+            import traceback  # noqa: PLC0415 # as for logging
+
+            traceback.print_exc()
         click.echo("deskhand: " + clean(str(error), keep="\n"), err=True)
         return 1
     return code if isinstance(code, int) else 0

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from deskhand.cli.common import examples, json_option, show_json, table
+from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json, table
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
 from deskhand.launchers.docker.images import STAGES, build_image, check_image
 
@@ -22,7 +22,9 @@ def image() -> None:
 
 @image.command(epilog=examples("deskhand image build", "deskhand image build desktop"))
 @click.argument("stage", type=click.Choice(STAGES), default="minimal")
-def build(*, stage: str) -> None:
+@quiet_option
+@json_option
+def build(*, stage: str, as_json: bool) -> None:
     """Build an image; a part that is built already is not built again.
 
     `minimal` has a window manager and a terminal, `desktop` a panel, editors, a file manager, a browser and an office,
@@ -30,10 +32,16 @@ def build(*, stage: str) -> None:
     """
     begun = time.monotonic()
 
+    quiet = is_quiet()
+
     def tell(line: str) -> None:
-        click.echo(f"{time.monotonic() - begun:6.1f} s  {line}", err=True)
+        if not quiet:
+            click.echo(f"{time.monotonic() - begun:6.1f} s  {line}", err=True)
 
     name = build_image(stage, tell=tell)
+    if as_json:
+        show_json({"image": name, "seconds": round(time.monotonic() - begun, 1)})
+        return
     click.echo(f"{name} is there after {time.monotonic() - begun:.1f} s: deskhand up --docker --image {name}")
 
 

@@ -23,6 +23,7 @@ from deskhand.cli.common import (
     desktop_option,
     examples,
     json_option,
+    names_that_begin,
     numbers,
     place,
     show_json,
@@ -236,9 +237,10 @@ def _age(seconds: float) -> str:
 
 
 @click.command(epilog=examples("deskhand down", "deskhand down big", "deskhand down --all"))
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=names_that_begin)
 @click.option("--all", "every", is_flag=True, help="All that `deskhand up` started.")
-def down(*, names: tuple[str, ...], every: bool) -> None:
+@json_option
+def down(*, names: tuple[str, ...], every: bool, as_json: bool) -> None:
     """End desktops, and return when nothing of them is left.
 
     Without a NAME: the one that DESKHAND_DESKTOP names, or the only one. A desktop that belongs to a program that runs ends
@@ -260,7 +262,10 @@ def down(*, names: tuple[str, ...], every: bool) -> None:
         entries = [_known(name) for name in dict.fromkeys(wanted)]
     for entry in entries:
         _end(entry)
-        click.echo(f"{entry.name} is down")
+        if not as_json:
+            click.echo(f"{entry.name} is down")
+    if as_json:
+        show_json([entry.name for entry in entries])
 
 
 def _known(name: str) -> registry.Entry:

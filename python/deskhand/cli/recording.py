@@ -13,7 +13,16 @@ from deskhand.backends.vnc.recording import PIXELS
 from deskhand.backends.vnc.recording import record as record_rfb
 from deskhand.backends.vnc.recording import replay as replay_rfb
 from deskhand.backends.vnc.target import is_vnc, parse_target
-from deskhand.cli.common import examples, file_to_write, json_option, millis, numbers, show_json, write_file
+from deskhand.cli.common import (
+    examples,
+    file_to_write,
+    json_option,
+    millis,
+    numbers,
+    quiet_option,
+    show_json,
+    write_file,
+)
 from deskhand.cli.replaying import replay_run
 
 if TYPE_CHECKING:
@@ -108,6 +117,7 @@ def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str
     help="DIR: a task of the run that does not ship: its folder, or module:Class; again for another.",
 )
 @click.option("--state-only", is_flag=True, help="DIR: frames may differ; only how an episode ends is compared.")
+@quiet_option
 @json_option
 def replay(
     *,

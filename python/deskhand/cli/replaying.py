@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from deskhand.cli.common import clean, examples, json_option, show_json
+from deskhand.cli.common import clean, examples, is_quiet, json_option, quiet_option, show_json
 from deskhand.errors import shown
 
 if TYPE_CHECKING:
@@ -54,8 +54,10 @@ def replay_run(
     from deskhand.episodes.play.replay import replay, tasks_of  # noqa: PLC0415
     from deskhand.episodes.record.reader import open_run  # noqa: PLC0415
 
+    quiet = as_json or is_quiet()
+
     def tell(replayed: Replayed) -> None:
-        if not as_json:
+        if not quiet:
             _tell(replayed, state_only=state_only)
 
     with contextlib.ExitStack() as held:
@@ -140,6 +142,7 @@ def _say_beside(line: str) -> None:
     type=click.Path(exists=True, file_okay=False),
     help="html: another run, whose episodes of the same names are shown beside these.",
 )
+@quiet_option
 @json_option
 def export(
     *, directory: str, episodes: tuple[str, ...], form: str, target: str, beside: str | None, as_json: bool
@@ -159,7 +162,7 @@ def export(
     from deskhand.episodes.record.reader import open_run  # noqa: PLC0415 # likewise
     from deskhand.episodes.report.player import export_playbacks  # noqa: PLC0415 # likewise
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(console=Console(stderr=True), transient=True, disable=is_quiet()) as bar:
         task = bar.add_task("Writing episodes", total=None)
 
         def tell(done: int, every: int) -> None:

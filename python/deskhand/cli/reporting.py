@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from deskhand.cli.common import examples, json_option, show_json
+from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json
 
 if TYPE_CHECKING:
     from deskhand.episodes.report.page import Frames
@@ -41,6 +41,7 @@ _DIRECTORY = click.Path(exists=True, file_okay=False)
     show_default=True,
     help="Which episodes are shown with their pictures.",
 )
+@quiet_option
 @json_option
 def report(*, directory: str, other: str | None, out: str | None, frames: str, as_json: bool) -> None:
     """Make one page of a run of episodes, which works offline: scores, causes, times, and every episode step by step.
@@ -58,7 +59,7 @@ def report(*, directory: str, other: str | None, out: str | None, frames: str, a
         results = run.results()
         show_json(asdict(summarize(results, planned=run.planned, beside=run.spent_beside(results))))
         return
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(console=Console(stderr=True), transient=True, disable=is_quiet()) as bar:
         task = bar.add_task("Reading episodes", total=None)
         path = write_report(
             directory,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from deskhand.cli.assets import use_assets
-from deskhand.cli.common import clean, examples
+from deskhand.cli.common import clean, examples, is_quiet, quiet_option
 from deskhand.cli.planning import announce, plan
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     is_flag=True,
     help="With --agent replay:PATH: repeat the recorded operations on this machine, with your rights.",
 )
+@quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line: one for each thing that happens.")
 def run(  # each is an option
     *,
@@ -164,6 +165,8 @@ def run(  # each is an option
     machine = find_engine(begun.manifest["engine"])
     course = Course(begun.keys, before := _done(begun))
     screen: _Shown = _Lines() if as_json else _Table() if sys.stderr.isatty() else _Plain()
+    if is_quiet() and not as_json:
+        screen = _Quiet()
     screen.begin(begun, course)
     with _showing(screen, course):
         reason = asyncio.run(_played(machine, begun, course, screen))
@@ -381,6 +384,17 @@ def _picture(course: Course) -> Any:
     if len(oldest) > _SHOWN:
         table.add_row(Text(f"and {len(oldest) - _SHOWN} more", style="dim"), Text(""))
     return Group(head, table)
+
+
+class _Quiet(_Plain):
+    """Troubles, and the end."""
+
+    def begin(self, begun: Begun, course: Course) -> None:
+        pass
+
+    def hear(self, news: News, course: Course) -> None:
+        if news.kind == "trouble":
+            super().hear(news, course)
 
 
 class _Lines:

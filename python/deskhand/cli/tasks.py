@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deskhand.cli.common import clean, examples, json_option, show_json, table
+from deskhand.cli.common import clean, examples, is_quiet, json_option, quiet_option, show_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,6 +135,7 @@ def _told(task: Task, data: dict[str, Any]) -> str:
     show_default=True,
     help="Where a picture is written of each instance that begins with another picture the second time.",
 )
+@quiet_option
 @json_option
 def check(
     *,
@@ -158,10 +159,13 @@ def check(
     found = find_tasks(names)
     count = len(found) * runs
     done = 0
+    quiet = is_quiet()
 
     def tell(instance: Instance) -> None:
         nonlocal done
         done += 1
+        if quiet:
+            return
         seconds = ", ".join(f"{agent} {instance.results[agent]['times']['total']:.1f} s" for agent in AGENTS)
         what = clean("; ".join(instance.complaints) or "as it should be")
         click.echo(f"[{done}/{count}] {instance.task} seed {instance.seed}: {what} ({seconds})", err=True)

@@ -35,8 +35,6 @@ from deskhand.errors import (
     Reconnected,
     UnsupportedAction,
 )
-from deskhand.machine.host_session import HostSession, host_environment
-from deskhand.machine.shell import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Interceptor
     from deskhand.machine.interface import Inside, Session, Where
     from deskhand.machine.processes import Programs
-    from deskhand.machine.shell import Operate
+    from deskhand.machine.shell import Operate, Shell
 
 __all__ = ["NO_MACHINE", "Core"]
 
@@ -337,6 +335,10 @@ class Core:
         judged: bool = False,
     ) -> Shell:
         """A shell, which the desktop's end ends. `once`: for one command; `operate`: runs its operations."""
+        # Few programs open one, and each would wait for this at its start.
+        from deskhand.machine.host_session import HostSession, host_environment  # noqa: PLC0415
+        from deskhand.machine.shell import Shell  # noqa: PLC0415
+
         self.refuse_if_closed()
         self.refuse_commands(what)
         inside = self.machine(what) if where == "desktop" else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import socket
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from deskhand._core.elements import Element, Elements, clean_text, role_names
 from deskhand._core.geometry import Point, Rect
@@ -456,6 +455,8 @@ def _open(address: str, timeout: float) -> int:
     path, abstract = fields.get("path"), fields.get("abstract")
     if transport != "unix" or (path is None and abstract is None):
         raise BackendError(f"the accessibility bus is at {one_line(address, 200)!r}, which is no Unix socket")
+    from urllib.parse import unquote  # noqa: PLC0415 # for the first reading alone
+
     name = unquote(path) if path is not None else "\0" + unquote(abstract or "")
     with contextlib.ExitStack() as kept:
         connection = kept.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))

@@ -18,7 +18,6 @@ from deskhand._core.arguments import (
 )
 from deskhand.machine.program import Program
 from deskhand.machine.program_arguments import program_directory, program_variables
-from deskhand.machine.shell import check_command
 
 if TYPE_CHECKING:
     import os
@@ -72,6 +71,8 @@ class Commands:
             ShellError: It could not be started.
             UnsupportedAction: The desktop was opened to look only.
         """
+        from deskhand.machine.shell import check_command  # noqa: PLC0415 # as in `Core.open_shell`
+
         check_command(command)
         variables, place = program_variables(f"{self._name}.run", env), program_directory(f"{self._name}.run", cwd)
         core = self._view.core

@@ -6,7 +6,7 @@ This module owns which window counts as that of a program. What must never appea
 
 from __future__ import annotations
 
-import secrets
+import os
 import signal
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from deskhand.errors import LaunchFailed
 from deskhand.machine.program import Program
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
 
     from deskhand._core.window import Window
@@ -57,7 +56,7 @@ def start_program(
     hosts = {window.pid for window in earlier}
     begun = watch.clock()
     # Startup notification: toolkits set the id on the first window, even if a program hands over to a running one.
-    startup_id = f"deskhand-{secrets.token_hex(8)}"
+    startup_id = f"deskhand-{os.urandom(8).hex()}"
     pid, _ = keeper.spawn(argv, env={**env, STARTUP_ID: startup_id}, cwd=cwd)
     window: Window | None = None
     status: int | None = None

@@ -28,18 +28,15 @@ from deskhand.launchers import registry
 from deskhand.launchers.display import check_display, check_method
 from deskhand.launchers.local.accessibility import has_accessibility
 from deskhand.launchers.local.environment import program_environment
-from deskhand.launchers.local.launch import launch_local
-from deskhand.machine import runtime_directory
-from deskhand.machine.processes import Guard
 from deskhand.machine.program_arguments import check_timeout, program_variables
-from deskhand.policy.audit import AuditLog
-from deskhand.policy.guard import Guard as PolicyGuard
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
     from deskhand.launchers.docker.spec import ContainerOptions
+    from deskhand.machine.processes import Guard
+    from deskhand.policy.audit import AuditLog
     from deskhand.policy.rules import Ask, Policy
 
 __all__ = ["connect", "guarded", "launch"]
@@ -133,6 +130,8 @@ def launch(
         raise ActionError(f"launch: backend is 'local' or 'docker', not {shown(backend)}", hint)
     if options:
         raise ActionError(f"a local desktop has no such option: {', '.join(options)}")
+    from deskhand.launchers.local.launch import launch_local  # noqa: PLC0415 # a program that connects needs no launcher
+
     launched = launch_local(
         size=size,
         name=name,
@@ -251,6 +250,9 @@ def connect(
     backend = _open(display, xauthority, timeout, view_only=view_only, method=method)
 
     def guard() -> Guard:
+        from deskhand.machine import runtime_directory  # noqa: PLC0415 # for one that starts programs
+        from deskhand.machine.processes import Guard  # noqa: PLC0415
+
         return Guard.join(socket) if socket else Guard.start(runtime_directory.private_directory())
 
     desktop = Desktop(
@@ -277,6 +279,8 @@ def _check_judges(what: str, *, policy: object, ask: object, audit: object) -> N
     if ask is not None:
         expect_callable(f"{what}: ask", ask)
     if audit is not None:
+        from deskhand.policy.audit import AuditLog  # noqa: PLC0415 # most programs have no policy, as below
+
         expect(f"{what}: audit", audit, AuditLog)
 
 
@@ -303,7 +307,9 @@ def guarded(desktop: Desktop, policy: Policy | None, ask: Ask | None, audit: Aud
     """The desktop with a guard for its whole life, unless all three are None."""
     if policy is None and ask is None and audit is None:
         return desktop
-    return keep(desktop, PolicyGuard(policy=policy, ask=ask, audit=audit))
+    from deskhand.policy.guard import Guard  # noqa: PLC0415
+
+    return keep(desktop, Guard(policy=policy, ask=ask, audit=audit))
 
 
 def _open(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,7 +86,7 @@ class HostSession:
             ShellError: It could not be started.
         """
         self._guard = Guard.start(runtime_directory.private_directory())
-        self._mark = secrets.token_hex(8)
+        self._mark = os.urandom(8).hex()
         self._open: dict[int, int] = {}
         self._requests = -1
         self._wake = os.eventfd(0)

@@ -7,7 +7,6 @@ import errno
 import fcntl
 import itertools
 import os
-import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -46,6 +45,8 @@ def runtime_directory() -> Path:
     if base and os.access(base, os.W_OK):
         path = Path(base) / "deskhand"
     else:
+        import tempfile  # noqa: PLC0415 # as below
+
         path = Path(tempfile.gettempdir()) / f"deskhand-{os.getuid()}"
     try:
         path.mkdir(mode=0o700, exist_ok=True)
@@ -106,6 +107,8 @@ def private_directory(*, numbered: bool = False) -> Path:
     for path in base.glob("d-*/.guard"):
         _remove_left(path)
     if not numbered:
+        import tempfile  # noqa: PLC0415 # it loads all ways of compression, and few calls need it
+
         return Path(tempfile.mkdtemp(prefix="d-", dir=base))
     for number in itertools.count(1):
         path = base / f"d-{number:02}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import re
-import secrets
 import shlex
 import threading
 import time
@@ -25,7 +25,6 @@ from deskhand.machine.program_arguments import check_timeout, program_directory,
 from deskhand.machine.transcript import Transcript
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
@@ -104,7 +103,7 @@ class _Running:
 
     def frame(self, command: bytes) -> bytes:
         """The text to send for a command, between two marks that are expected from now on."""
-        start, end = secrets.token_hex(16), secrets.token_hex(16)
+        start, end = os.urandom(16).hex(), os.urandom(16).hex()
         with self._lock:
             self._transcript.expect(start, end)
         return b"%b\n%b\0%b\n" % (start.encode(), command, end.encode())

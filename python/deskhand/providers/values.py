@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from deskhand import actions as act
 from deskhand._core.arguments import expect, expect_flag, expect_text
 from deskhand._core.formats import base64, data_url
 from deskhand.actions import Action, elements_of
@@ -37,8 +36,6 @@ __all__ = [
     "ShellCall",
     "StartProgram",
     "Step",
-    "a_click",
-    "clicked",
     "expect_call",
     "one_picture",
     "refuse_more",
@@ -154,31 +151,6 @@ def step_name(step: Step) -> str:
             return "start"
         case _:
             return step.type
-
-
-_CLICKS: Mapping[str, type[Action]] = {
-    "left": act.LeftClick,
-    "middle": act.MiddleClick,
-    "right": act.RightClick,
-    "back": act.BackClick,
-    "forward": act.ForwardClick,
-}
-_BUTTONS = {made: button for button, made in _CLICKS.items()}
-_SEVERAL: Mapping[int, type[act.DoubleClick | act.TripleClick]] = {2: act.DoubleClick, 3: act.TripleClick}
-
-
-def a_click(button: str, count: int = 1, xy: tuple[int, int] | None = None, *, modifiers: Sequence[str] = ()) -> Action:
-    """The action that clicks a button (one of `deskhand.actions.BUTTONS`) once, twice or three times."""
-    fields: dict[str, Any] = {"xy": xy, "modifiers": modifiers}
-    return _CLICKS[button](**fields) if count == 1 else _SEVERAL[count](button=button, **fields)
-
-
-def clicked(step: object) -> tuple[str, int] | None:
-    """The button of a click and the number of clicks, the inverse of `a_click`; None for anything else."""
-    if isinstance(step, act.DoubleClick | act.TripleClick):
-        return step.button, 2 if isinstance(step, act.DoubleClick) else 3
-    button = _BUTTONS.get(type(step))  # type: ignore[arg-type] # of any type
-    return None if button is None else (button, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

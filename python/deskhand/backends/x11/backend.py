@@ -12,8 +12,6 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from Xlib import xauth
-
 from deskhand._core.forks import share
 from deskhand._core.geometry import Rect, Size
 from deskhand._core.settle import Activity, Lag
@@ -37,9 +35,6 @@ _FAMILY_WILD = 65535
 _BY_PATH = "unix:/"
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 
-# python-xlib prints its warnings on standard output, where a program may be reading JSON.
-xauth.print = lambda *_: None
-
 
 def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple[bytes, bytes, Path | None]:
     """Name and data of the cookie for a display, and the file it came from; empty when there is none.
@@ -54,9 +49,8 @@ def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple
     given = xauthority is not None
     path = Path(xauthority or os.environ.get("XAUTHORITY") or Path.home() / ".Xauthority")
     try:
-        entries = xauth.Xauthority(str(path)).entries
-    except Exception as error:
-        # python-xlib raises whatever broken bytes lead to; all of it means that this file has no cookie.
+        entries = _entries(path.read_bytes())
+    except OSError as error:
         if given:
             raise ConnectFailed(display, f"cannot read the cookie file {path}: {error}") from error
         return b"", b"", None
@@ -70,6 +64,25 @@ def cookie_for(display: str, xauthority: str | os.PathLike[str] | None) -> tuple
         if host in {None, address} and entry_number in {b"", number} and name == _COOKIE:
             return name, data, path
     return b"", b"", path if given else None
+
+
+def _entries(raw: bytes) -> Iterator[tuple[int, bytes, bytes, bytes, bytes]]:
+    """Family, address, number, name and data of each entry of a cookie file, as far as the file is whole."""
+    place = 0
+
+    def counted() -> bytes:
+        nonlocal place
+        length = int.from_bytes(raw[place : place + 2])
+        place += 2 + length
+        return raw[place - length : place]
+
+    while place < len(raw):
+        family = int.from_bytes(raw[place : place + 2])
+        place += 2
+        entry = counted(), counted(), counted(), counted()
+        if place > len(raw):
+            return
+        yield (family, *entry)
 
 
 def glance(display: str, xauthority: str | os.PathLike[str] | None, timeout: float) -> tuple[Size, str | None]:

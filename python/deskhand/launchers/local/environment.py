@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, BackendError
-from deskhand.launchers.left_out import LeftOut, kind_of
 from deskhand.launchers.toolkits import STILL, SWITCHED_OFF, SWITCHED_ON
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ class Home:
 
 
 def _copy(template: Path, home: Path) -> None:
+    from deskhand.launchers.left_out import LeftOut, kind_of  # noqa: PLC0415 # few homes are copies
+
     left_out = LeftOut()
 
     def special(folder: str, names: list[str]) -> list[str]:

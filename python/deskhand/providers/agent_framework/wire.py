@@ -27,6 +27,7 @@ from deskhand import actions as act
 from deskhand._core.arguments import expect
 from deskhand._core.chords import chord_names
 from deskhand._core.geometry import Point, Rect, Viewport
+from deskhand.actions import a_click, clicked
 from deskhand.desktop.translate import DEFAULT_NOTCHES
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.agent_framework.types import (
@@ -51,8 +52,6 @@ from deskhand.providers.values import (
     Result,
     SafetyCheck,
     Step,
-    a_click,
-    clicked,
     expect_call,
 )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from deskhand import actions as a
 from deskhand._core.arguments import expect
 from deskhand._core.geometry import Point
+from deskhand.actions import a_click, clicked
 from deskhand.desktop.translate import PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
@@ -24,8 +25,6 @@ from deskhand.providers.values import (
     Result,
     SafetyCheck,
     Step,
-    a_click,
-    clicked,
     expect_call,
     refuse_more,
     step_name,

@@ -16,6 +16,7 @@ from deskhand._core.arguments import expect
 from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Viewport
 from deskhand._core.keys import is_modifier
+from deskhand.actions import a_click, clicked
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
@@ -24,8 +25,6 @@ from deskhand.providers.values import (
     ProviderCall,
     Result,
     SafetyCheck,
-    a_click,
-    clicked,
     expect_call,
     refuse_more,
 )
