@@ -228,7 +228,7 @@ def _first_names(names: Mapping[str, int]) -> dict[int, str]:
 
 
 class _Tables(NamedTuple):
-    """The names, made when a key is first looked up: that takes 10 ms, which a program that presses none need not wait."""
+    """The names, made when a key is first looked up: that takes 6 ms, which a program that presses none need not wait."""
 
     x_names: Mapping[str, int]
     x_names_without_case: Mapping[str, int]
