@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import sys
 import types
 import typing
@@ -215,6 +216,7 @@ class Arguments:
             "source": "/etc/hostname",
             "target": "/tmp/deskhand-test",
             "text": "text",
+            "title": re.compile(""),
             "value": "text",
             "url": f"x11:{desktop.display}",
             "window": window,

@@ -15,9 +15,9 @@ _VARIABLE = "_DESKHAND_COMPLETE"
 
 @click.command(
     epilog=examples(
-        'eval "$(deskhand completion bash)"                                        # in ~/.bashrc',
-        'eval "$(deskhand completion zsh)"                                         # in ~/.zshrc, after compinit',
         "deskhand completion fish > ~/.config/fish/completions/deskhand.fish",
+        'eval "$(deskhand completion bash)"                    # in ~/.bashrc',
+        'eval "$(deskhand completion zsh)"                     # in ~/.zshrc, after compinit',
     )
 )
 @click.argument("shell", type=click.Choice(_SHELLS))
