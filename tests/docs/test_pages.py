@@ -59,6 +59,28 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")} <= set(links(ROOT / "README.md"))
 
 
+def test_llms_txt_leads_to_every_page() -> None:
+    """The form is that of llmstxt.org: a title, a summary in a quote, sections of links."""
+    document = ROOT / "llms.txt"
+    targets = links(document)
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+    assert {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")} <= set(targets)
+    lines = document.read_text().splitlines()
+    assert lines[0] == "# deskhand"
+    assert lines[2].startswith("> ")
+    assert re.findall(r"^#+ .*$", document.read_text(), re.MULTILINE)[1:] == ["## Use", "## Understand", "## Optional"]
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    named = {
+        (str(source.relative_to(ROOT)), page)
+        for source in (ROOT / "python").rglob("*.py")
+        for page in re.findall(r"docs/[\w/\-]+\.md", source.read_text())
+    }
+    assert named
+    assert {(where, page) for where, page in named if not (ROOT / page).exists()} == set()
+
+
 def test_the_index_has_every_decision_by_its_title() -> None:
     listed = re.findall(r"^- \[(\d{4})\]\((.+?)\): (.+)$", INDEX.read_text(), re.MULTILINE)
     titles = [(path.name[:4], path.name, path.read_text().partition("\n")[0]) for path in DECISIONS]
