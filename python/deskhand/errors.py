@@ -195,7 +195,7 @@ class UnsupportedAction(ActionError):
     def __init__(self, where: str, action: object, hint: str = "") -> None:
         super().__init__(f"{where} does not support the action {shown(action)}", hint)
         self.where = where
-        self.action = action if isinstance(action, str) else shown(action)
+        self.action: str = action if isinstance(action, str) else shown(action)
 
 
 class OutOfBounds(ActionError):
