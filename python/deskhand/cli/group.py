@@ -57,7 +57,7 @@ _SECTIONS: Mapping[str, Mapping[str, _Listed]] = {
         "mcp": _Listed(
             "serving", "Serve a desktop to clients of the Model Context Protocol, until they leave or Ctrl-C."
         ),
-        "serve": _Listed("serving", "Serve a desktop to clients of Cua's computer-server, until Ctrl-C."),
+        "serve": _Listed("serving", "Serve a desktop to clients of Cua's computer-server or of OSWorld, until Ctrl-C."),
         "audit": _Listed("auditing", "Read the logs of a policy's decisions."),
     },
     "Have agents do tasks": {
