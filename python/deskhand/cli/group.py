@@ -62,7 +62,9 @@ _SECTIONS: Mapping[str, Mapping[str, _Listed]] = {
     },
     "Have agents do tasks": {
         "tasks": _Listed("tasks", "List, show and check the tasks for agents."),
-        "assets": _Listed("assets", "Bring what tasks of OSWorld need: files that they download, and upstream's evaluators."),
+        "assets": _Listed(
+            "assets", "Bring what tasks of OSWorld need: files that they download, and upstream's evaluators."
+        ),
         "run": _Listed("run_episodes", "Have an agent do tasks, each on a desktop of its own, and record the results."),
         "report": _Listed(
             "reporting",
