@@ -291,6 +291,6 @@ def test_an_evaluation_acts_once(
 
 def test_the_worker_runs_on_its_own() -> None:
     """It is started with another environment's Python, which does not have this package."""
-    source = Path(environment.__file__).with_name("worker.py").read_text()
+    source = Path(environment.__file__).with_name("_worker.py").read_text()
     assert "deskhand" not in source.replace("deskhand's", "")
     assert os.access(sys.executable, os.X_OK)

@@ -23,7 +23,7 @@ __all__ = ["FOR_WEB_PAGES", "UNKNOWN_KEY", "HttpServer", "log", "parsed", "told"
 # A page in this machine's browser could reach a server on loopback. Browsers send Origin, and the clients served here do not.
 FOR_WEB_PAGES = "this is not for web pages"
 UNKNOWN_KEY = "Authentication failed"
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class HttpServer:
@@ -44,8 +44,8 @@ class HttpServer:
         """
         if not api_key:
             raise ActionError("the key for clients is empty: every program on this machine could connect")
-        self.desktop = desktop
-        self.responses = load("starlette.responses", extra)
+        self.desktop: AsyncDesktop = desktop
+        self.responses: Any = load("starlette.responses", extra)
         self.refused: type[Exception] = load("starlette.exceptions", extra).HTTPException
         self._left: type[Exception] = load("starlette.requests", extra).ClientDisconnect
         self._applications = load("starlette.applications", extra)

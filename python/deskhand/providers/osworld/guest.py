@@ -92,8 +92,8 @@ class Guest:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """For a desktop; `programs` says whether programs and commands may be run."""
-        self.desktop = desktop
-        self.machine = GuestMachine(desktop, programs=programs)
+        self.desktop: Desktop = desktop
+        self.machine: GuestMachine = GuestMachine(desktop, programs=programs)
         self._clock = clock
         self._sleep = sleep
 

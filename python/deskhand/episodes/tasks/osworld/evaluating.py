@@ -1,7 +1,7 @@
 """Evaluates a task of OSWorld by upstream's own code, in a process and an environment of its own.
 
 This module owns the driver's end of the pipe: the job, the answers to what evaluators ask of the desktop, and the limits. The
-other end is `worker.py`. What must never appear here: a metric.
+other end is `_worker.py`. What must never appear here: a metric.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["evaluate"]
 LIMIT = 110.0
 """Seconds that an evaluation may take, with its post-configuration."""
 
-_WORKER = Path(__file__).parent / "worker.py"
+_WORKER = Path(__file__).parent / "_worker.py"
 _LARGEST_FILE = 64 << 20
 _LONGEST_LINE = 8 << 20
 _PERIOD = 0.25

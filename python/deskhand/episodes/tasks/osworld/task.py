@@ -38,12 +38,12 @@ class OSWorldTask(Task):
     """
 
     entry: ClassVar[Entry]
-    image = "deskhand/osworld"
-    screen = (1920, 1080)
+    image: ClassVar[str] = "deskhand/osworld"
+    screen: ClassVar[tuple[int, int]] = (1920, 1080)
     # Upstream's agents get up to 100 steps, and no other limit; its applications are larger than the suite's.
-    limits = TaskLimits(steps=100, seconds=3600.0)
-    resources = Resources(memory=1 << 30, most_memory=4 << 30)
-    evaluates_once = True
+    limits: ClassVar[TaskLimits] = TaskLimits(steps=100, seconds=3600.0)
+    resources: ClassVar[Resources] = Resources(memory=1 << 30, most_memory=4 << 30)
+    evaluates_once: ClassVar[bool] = True
 
     def ready(self) -> None:
         """Check what can be known before a desktop is taken.
