@@ -28,6 +28,7 @@ ALLOWED = {
     "python/deskhand/cli/lifecycle.py": {"time.time"},
     "python/deskhand/episodes/play/attempt.py": {"time.time"},
     "python/deskhand/episodes/record/export.py": {"datetime"},
+    "python/deskhand/episodes/tasks/osworld/steps.py": {"datetime"},
     "python/deskhand/episodes/record/recorder.py": {"time.time"},
     "python/deskhand/episodes/run/run.py": {"time.time"},
     "python/deskhand/launchers/docker/launch.py": {"time.time"},
