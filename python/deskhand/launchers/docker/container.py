@@ -145,6 +145,14 @@ class Container:
         found: dict[str, Any] = self.engine.api.inspect_container(self.id)
         return found
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Its addresses in the engine's networks."""
+        with self.engine.translated("asking for the addresses of a container"):
+            networks = self.inspect()["NetworkSettings"]["Networks"] or {}
+        found = (each.get(kind) for each in networks.values() for kind in ("IPAddress", "GlobalIPv6Address"))
+        return tuple(address for address in found if address)
+
     @functools.cached_property
     def _configuration(self) -> dict[str, Any]:
         found: dict[str, Any] = self.inspect()["Config"]
