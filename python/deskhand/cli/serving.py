@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-import ipaddress
-import socket
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,11 +13,12 @@ from deskhand._core.extras import load
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.cli.common import chosen, desktop_option, examples, numbers
 from deskhand.cli.guarding import guard_options, guarded, served_key
-from deskhand.errors import ActionError
 from deskhand.launchers.targets import connect, launch
 from deskhand.launchers.targets import guarded as judge
+from deskhand.watch.listening import listening, refuse_plain, server_of
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
     from deskhand.desktop.desktop import Desktop
@@ -78,11 +77,7 @@ def serve(
     the password in their address (vm_ip="osworld:KEY@127.0.0.1"). Their requests are judged by the policy; by default they may
     look and use pointer and keyboard.
     """
-    if certificate is None and not _is_loopback(host):
-        raise ActionError(
-            f"at {host} others on the network could read the key and the screen: give --certificate for TLS, or listen at "
-            "127.0.0.1 and let a tunnel (ssh -L) or a proxy with TLS lead there"
-        )
+    refuse_plain(host, certificate, "the key and the screen")
     # Check everything that may be missing before taking the desktop.
     module, extra, needs = _PROTOCOLS[protocol]
     uvicorn = load("uvicorn", extra)
@@ -182,30 +177,19 @@ def mcp(
 @contextlib.contextmanager
 def _listening(target: Desktop, host: str, port: int, path: str, scheme: str) -> Iterator[socket.socket]:
     """Listen at a socket, and print its address."""
-    with socket.create_server((host, port)) as listener:
+    with listening(host, port) as listener:
         address, used = listener.getsockname()[:2]
         click.echo(f"Serving {target.name or repr(target)} at {scheme}://{address}:{used}{path}")
         yield listener
 
 
 async def _serve(uvicorn: Any, served: Any, listener: socket.socket, *, ws: str = "none", **options: Any) -> None:
-    # The last request may be a long wait on the desktop, and its client is gone.
-    config = uvicorn.Config(served, log_level="warning", ws=ws, timeout_graceful_shutdown=1, **options)
-    await uvicorn.Server(config).serve(sockets=[listener])
+    await server_of(uvicorn, served, ws=ws, **options).serve(sockets=[listener])
 
 
 def _with_programs(policy: str) -> str:
     """The policy with the class `shell`, where it is given by its classes."""
     return policy if policy == "all" or ":" in policy else f"{policy},shell"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 COMMANDS = (serve, mcp)

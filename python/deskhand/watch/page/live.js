@@ -1,0 +1,267 @@
+// One desktop: its picture, what happens on it, and a person's hands.
+
+import { ask, box, field } from "./dialogs.js";
+import { button, get, make, toast } from "./dom.js";
+import { Input } from "./input.js";
+import { Operations } from "./operations.js";
+import { Picture, decode } from "./picture.js";
+
+/**
+ * @typedef {object} State
+ * @property {string} name
+ * @property {number[]} size
+ * @property {string} loss
+ * @property {boolean} agent
+ * @property {number} viewers
+ * @property {boolean} stopped
+ * @property {boolean} hidden
+ * @property {string[]} scopes
+ * @property {{by: string, since: number, private: boolean, mine: boolean} | null} holder
+ * @property {{by: string, since: number} | null} paused
+ * @property {string[]} waiting
+ * @property {{id: number, reason: string, since: number}[]} requests
+ * @property {{id: number, class: string, details: string[][], desktop: string, asks: string, window: string | null, until: number, repeatable: boolean}[]} questions
+ */
+
+export class Live {
+  /** @param {(message: Record<string, unknown>) => void} send */
+  constructor(send) {
+    this.send = send;
+    this.picture = new Picture(/** @type {HTMLCanvasElement} */ (get("picture")));
+    this.operations = new Operations();
+    this.input = new Input(this.picture.canvas, /** @type {HTMLTextAreaElement} */ (get("keys")), send);
+    /** @type {State | undefined} */
+    this.state = undefined;
+    this.exact = false;
+    this.cards = "";
+    this.hadControl = false;
+    this.buttons();
+    new ResizeObserver(() => this.fit()).observe(get("stage"));
+    this.input.onsticky = () => this.sticky();
+    this.input.ontoolong = (length) => toast(`This text has ${length.toLocaleString()} characters; at most 65,536 are pasted.`);
+  }
+
+  buttons() {
+    const press = (/** @type {string} */ id, /** @type {() => void} */ act) => get(id).addEventListener("click", act);
+    press("take", () => (this.state?.holder?.mine ? this.release() : this.take()));
+    press("pause", () => this.send({ type: this.state?.paused ? "resume" : "pause" }));
+    press("step", () => this.send({ type: "step" }));
+    press("stop", () => this.stop());
+    press("scale", () => {
+      this.exact = !this.exact;
+      get("scale").setAttribute("aria-pressed", String(this.exact));
+      this.fit();
+    });
+    press("full", () => {
+      if (document.fullscreenElement) document.exitFullscreen();
+      else get("stage").requestFullscreen().catch(() => toast("This browser does not show it in full screen."));
+    });
+    press("panel-toggle", () => {
+      const hidden = get("work").classList.toggle("no-panel");
+      get("panel-toggle").setAttribute("aria-pressed", String(!hidden));
+    });
+    press("paste", () => this.paste());
+    press("copy", () => this.send({ type: "copy" }));
+    press("keyboard", () => this.input.keys.focus());
+    for (const each of get("hands").querySelectorAll("button")) {
+      // A press must not take the focus from the desktop's keyboard.
+      if (each.dataset.key || each.dataset.modifier) each.addEventListener("pointerdown", (event) => event.preventDefault());
+      if (each.dataset.key) each.addEventListener("click", () => this.input.tap(each.dataset.key ?? ""));
+      if (each.dataset.modifier) each.addEventListener("click", () => this.input.stick(each.dataset.modifier ?? ""));
+    }
+  }
+
+  sticky() {
+    for (const each of get("hands").querySelectorAll("button")) {
+      if (each.dataset.modifier) each.setAttribute("aria-pressed", String(this.input.sticky.has(each.dataset.modifier)));
+    }
+  }
+
+  /** Begin with another desktop, or anew. */
+  reset() {
+    this.operations.clear();
+    this.picture.clear();
+    this.state = undefined;
+    this.cards = "";
+    this.input.enable(false);
+    get("waiting").replaceChildren();
+  }
+
+  /** @param {ArrayBuffer} data */
+  async draw(data) {
+    const update = await decode(data);
+    if (this.picture.draw(update)) this.fit();
+  }
+
+  /** Fit the picture into its place, or show it pixel by pixel. */
+  fit() {
+    const { canvas } = this.picture;
+    const stage = get("stage");
+    const ratio = window.devicePixelRatio || 1;
+    const room = Math.min(stage.clientWidth / canvas.width, stage.clientHeight / canvas.height);
+    const scale = this.exact ? 1 / ratio : room;
+    const frame = get("frame");
+    frame.style.width = `${Math.max(1, Math.floor(canvas.width * scale))}px`;
+    frame.style.height = `${Math.max(1, Math.floor(canvas.height * scale))}px`;
+    stage.classList.toggle("exact", this.exact);
+    canvas.classList.toggle("sharp", this.exact || scale * ratio >= 2);
+    get("marks").setAttribute("viewBox", `0 0 ${canvas.width} ${canvas.height}`);
+  }
+
+  /** @param {State} state */
+  show(state) {
+    this.state = state;
+    const { holder } = state;
+    const mine = Boolean(holder?.mine);
+    const controls = state.scopes.includes("control");
+    document.title = `${state.questions.length || state.requests.length ? "● " : ""}${state.name} · deskhand`;
+    get("name").textContent = state.name;
+    const [text, kind] = stateOf(state);
+    get("state").textContent = text;
+    get("state").className = `pill ${kind}`;
+    const take = get("take");
+    take.hidden = !controls || state.stopped;
+    take.textContent = mine ? "Hand back" : "Take control";
+    get("agent-buttons").hidden = !controls || !state.agent || state.stopped;
+    get("pause").textContent = state.paused ? "Resume" : "Pause";
+    get("step").hidden = !state.paused;
+    get("stop").hidden = !state.agent || state.stopped || !(controls || state.scopes.includes("approve"));
+    get("unknown").hidden = state.agent;
+    get("unknown").textContent = "The agent of this desktop runs in another process: what it does is seen on the picture only.";
+    const curtain = state.hidden ? `${holder?.by ?? "Somebody"} has control privately: the desktop is not shown.` : state.loss;
+    get("curtain").textContent = curtain;
+    get("curtain").hidden = !curtain;
+    if (state.hidden) {
+      this.picture.clear();
+      this.operations.show(undefined);
+    }
+    get("hands").hidden = !mine;
+    this.input.enable(mine);
+    if (this.hadControl && !mine) toast("You do not have control any more.", "note");
+    this.hadControl = mine;
+    this.wait(state);
+  }
+
+  /**
+   * What waits for a person.
+   * @param {State} state
+   */
+  wait(state) {
+    const told = JSON.stringify([state.questions, state.requests, state.waiting, state.paused, state.scopes]);
+    if (told === this.cards) return;
+    this.cards = told;
+    const cards = [];
+    for (const question of state.questions) cards.push(this.question(question, state.scopes.includes("approve")));
+    for (const request of state.requests) {
+      const card = make("section", "card request", make("h3", "", "The agent asks for help"), make("p", "", request.reason));
+      if (state.scopes.includes("control")) {
+        card.append(
+          make(
+            "div",
+            "choices",
+            button("Take control", "primary", () => this.take()),
+            button("Decline", "", () => this.send({ type: "decline", id: request.id, note: "" })),
+          ),
+        );
+      }
+      cards.push(card);
+    }
+    if (state.paused) {
+      const list = make("ul", "", ...state.waiting.map((each) => make("li", "", each)));
+      const text = state.waiting.length ? "These operations wait:" : "Nothing waits yet.";
+      cards.push(make("section", "card", make("h3", "", `Paused by ${state.paused.by}`), make("p", "", text), list));
+    }
+    get("waiting").replaceChildren(...cards);
+  }
+
+  /**
+   * @param {State["questions"][number]} question
+   * @param {boolean} mayAnswer
+   */
+  question(question, mayAnswer) {
+    const card = make("section", "card question");
+    card.setAttribute("aria-label", "A question of the policy");
+    card.append(make("h3", "", `${question.asks || "The agent"} wants: ${question.class}`));
+    const details = make("dl", "details");
+    for (const [name, value] of question.details) details.append(make("dt", "", name), make("dd", "", value));
+    if (question.window !== null) details.append(make("dt", "", "window"), make("dd", "", question.window));
+    if (question.desktop) details.append(make("dt", "", "desktop"), make("dd", "", question.desktop));
+    card.append(details);
+    const answer = (/** @type {boolean} */ allow, /** @type {boolean} */ session) => () =>
+      this.send({ type: "answer", id: question.id, allow, session });
+    if (mayAnswer) {
+      const choices = make("div", "choices", button("Allow once", "primary", answer(true, false)));
+      if (question.repeatable) choices.append(button("Allow for this session", "", answer(true, true)));
+      choices.append(button("Deny", "danger", answer(false, false)));
+      card.append(choices);
+    } else card.append(make("p", "hint", "Your link is not for answering."));
+    const until = new Date(question.until * 1000).toLocaleTimeString();
+    card.append(make("p", "hint", `Without an answer until ${until} it is denied.`));
+    return card;
+  }
+
+  /** @param {{error?: string, clipboard?: string}[]} answers */
+  answers(answers) {
+    for (const { error, clipboard } of answers) {
+      if (error !== undefined) toast(error);
+      if (clipboard !== undefined) this.copied(clipboard);
+    }
+  }
+
+  async take() {
+    const holder = this.state?.holder;
+    get("take-text").textContent = holder
+      ? `${holder.by} has control. If you take it, that ends.`
+      : "The agent cannot act until you hand back. What it has pressed is released first.";
+    box("take-private").checked = false;
+    if ((await ask("take-dialog")) === "take") this.send({ type: "take", private: box("take-private").checked, force: Boolean(holder) });
+  }
+
+  async release() {
+    field("note").value = "";
+    if ((await ask("release-dialog")) === "release") this.send({ type: "release", note: field("note").value });
+    else this.input.keys.focus();
+  }
+
+  async stop() {
+    if ((await ask("stop-dialog")) === "stop") this.send({ type: "stop" });
+  }
+
+  async paste() {
+    field("paste-text").value = "";
+    const chosen = await ask("paste-dialog");
+    const text = field("paste-text").value;
+    if (chosen && text) this.send({ type: "paste", text, keys: chosen === "paste" });
+    this.input.keys.focus();
+  }
+
+  /** @param {string} text */
+  async copied(text) {
+    if (!text) {
+      toast("The clipboard of the desktop has no text.", "note");
+      return;
+    }
+    field("copy-text").value = text;
+    if ((await ask("copy-dialog")) === "copy") {
+      await navigator.clipboard.writeText(text).then(
+        () => toast("Copied.", "note"),
+        () => toast("This browser does not let the page copy: mark the text and copy it yourself."),
+      );
+    }
+    this.input.keys.focus();
+  }
+}
+
+/**
+ * @param {State} state
+ * @returns {[string, string]}
+ */
+function stateOf(state) {
+  if (state.loss) return ["No picture", "lost"];
+  if (state.stopped) return ["Stopped", "stopped"];
+  if (state.holder?.mine) return [state.holder.private ? "You have control, privately" : "You have control", "held mine"];
+  if (state.holder) return [`${state.holder.by} has control`, "held"];
+  if (state.questions.length || state.requests.length) return ["Waits for you", "asks"];
+  if (state.paused) return [`Paused by ${state.paused.by}`, "paused"];
+  return ["Live", "good"];
+}

@@ -1,0 +1,131 @@
+// The page: its session, and the socket of what it shows.
+
+import { get, toast } from "./dom.js";
+import { Grid } from "./grid.js";
+import { Live } from "./live.js";
+import { begin, find, open } from "./session.js";
+
+const GRANT_ENDED = 4401;
+const LONGEST_WAIT = 5000;
+
+/** @type {WebSocket | undefined} */
+let socket;
+let wait = 250;
+let shown = "";
+let timer = 0;
+
+const live = new Live((message) => {
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+});
+const grid = new Grid();
+
+/**
+ * Show one part of the page.
+ * @param {"gate" | "grid" | "live"} part
+ */
+function show(part) {
+  for (const each of ["gate", "grid", "live"]) get(each).hidden = each !== part;
+}
+
+/** @param {string} why */
+function refuse(why) {
+  get("gate-text").textContent = why;
+  show("gate");
+}
+
+/**
+ * Connect to what the address names.
+ * @param {import("./session.js").Session} session
+ */
+function connect(session) {
+  clearTimeout(timer);
+  const number = /^#\/(\d+)$/.exec(location.hash)?.[1];
+  const index = session.desktops.length === 1 ? 0 : number === undefined ? -1 : Number(number);
+  const path = index < 0 || index >= session.desktops.length ? "grid" : `live/${index}`;
+  const former = socket;
+  socket = undefined;
+  former?.close();
+  if (path !== shown) live.reset();
+  shown = path;
+  show(path === "grid" ? "grid" : "live");
+  get("back").hidden = session.desktops.length === 1;
+  if (path === "grid") document.title = "Desktops · deskhand";
+  const mine = open(path);
+  socket = mine;
+  /** @type {Record<string, any> | undefined} */
+  let turn;
+  let work = Promise.resolve();
+  mine.addEventListener("message", ({ data }) => {
+    // In order, and each acknowledged when it is drawn.
+    work = work.then(async () => {
+      if (socket !== mine) return;
+      wait = 250;
+      if (typeof data === "string") {
+        turn = /** @type {Record<string, any>} */ (JSON.parse(data));
+        take(turn);
+        if (turn.picture) return;
+      } else if (path === "grid") await grid.draw(data);
+      else await live.draw(data);
+      if (turn && mine.readyState === WebSocket.OPEN) mine.send(JSON.stringify({ type: "ack", sequence: turn.sequence }));
+      turn = undefined;
+    });
+  });
+  mine.addEventListener("close", (event) => {
+    if (socket !== mine) return;
+    live.input.enable(false);
+    again(session, event);
+  });
+}
+
+/** @param {Record<string, any>} turn */
+function take(turn) {
+  if (turn.desktops) grid.put(turn.desktops);
+  if (turn.state) live.show(turn.state);
+  if (turn.operations) live.operations.put(turn.operations);
+  if (turn.answers) live.answers(turn.answers);
+}
+
+/**
+ * The connection has ended: try again, unless the session has ended.
+ * @param {import("./session.js").Session} session
+ * @param {CloseEvent} event
+ */
+function again(session, event) {
+  const pill = get(shown === "grid" ? "grid-state" : "state");
+  pill.textContent = "Reconnecting…";
+  pill.className = "pill lost";
+  if (event.code === GRANT_ENDED) {
+    refuse("Your access has ended. Ask for a new link.");
+    return;
+  }
+  if (event.reason) toast(event.reason);
+  timer = window.setTimeout(async () => {
+    wait = Math.min(LONGEST_WAIT, wait * 2);
+    try {
+      const found = await find();
+      if (typeof found === "string") refuse(found);
+      else {
+        // What was known may be of another server.
+        live.reset();
+        connect(found);
+      }
+    } catch {
+      again(session, new CloseEvent("close"));
+    }
+  }, wait);
+}
+
+async function main() {
+  try {
+    const session = await begin();
+    if (typeof session === "string") refuse(`${session.charAt(0).toUpperCase()}${session.slice(1)}.`);
+    else {
+      connect(session);
+      addEventListener("hashchange", () => connect(session));
+    }
+  } catch {
+    refuse("The server does not answer. Load the page again.");
+  }
+}
+
+main();

@@ -1,0 +1,55 @@
+// The session: a link's token is exchanged for a cookie, which no script can read, and a key, which this origin keeps.
+
+const KEY = `deskhand-key ${new URL(".", location.href).pathname}`;
+
+/** @typedef {{name: string, scopes: string[], desktops: string[], seconds: number}} Session */
+
+/** The page's key; empty without one. */
+export function key() {
+  return localStorage.getItem(KEY) ?? "";
+}
+
+/**
+ * Begin: with the token of the address, or with the session that there is.
+ * @returns {Promise<Session | string>} the session, or why there is none
+ */
+export async function begin() {
+  const token = location.hash.startsWith("#/") ? "" : location.hash.slice(1);
+  if (token) {
+    // Neither the history nor a copied address has it any more.
+    history.replaceState(null, "", location.pathname + location.search);
+    const answer = await fetch("session", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    const told = await answer.json();
+    if (answer.ok) {
+      localStorage.setItem(KEY, told.key);
+      return told;
+    }
+    // Who loads a link twice has a session from the first time.
+    const known = await find();
+    return typeof known === "string" ? told.detail : known;
+  }
+  return find();
+}
+
+/** @returns {Promise<Session | string>} */
+export async function find() {
+  const answer = await fetch("session", { headers: { "X-Deskhand-Key": key() } });
+  const told = await answer.json();
+  return answer.ok ? told : told.detail;
+}
+
+/**
+ * A socket of this server.
+ * @param {string} path
+ */
+export function open(path) {
+  const address = new URL(path, location.href.split("#")[0]);
+  address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+  const socket = new WebSocket(address, ["deskhand.watch.1", `key.${key()}`]);
+  socket.binaryType = "arraybuffer";
+  return socket;
+}

@@ -1,0 +1,319 @@
+"""One live connection of a page: what it is sent, and what it may ask for.
+
+The server sends in turns. A turn has all that is new for this viewer: the state, operations, what changed in the picture. The
+next one begins when the page has drawn it. So a slow viewer gets fewer turns, each with what is true then, and nothing queues
+up for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from deskhand._core.redaction import one_line
+from deskhand.errors import ActionError, DeskhandError
+from deskhand.watch.messages import TokenBucket, parse, update_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+
+    from deskhand.watch.grants import Grant, Grants
+    from deskhand.watch.watched import Watched
+
+__all__ = ["ENDED", "PROTOCOL", "GridViewer", "LiveViewer", "Socket"]
+
+PROTOCOL = "deskhand.watch.1"
+
+# Codes of the end of a socket. The first is the standard's own.
+_BROKEN = 1008
+ENDED = 4401
+"""The grant has ended."""
+_SILENT = 4408
+
+# State that changes by itself is looked at this often, in seconds.
+_PERIOD = 2.0
+# A page that draws nothing for so long is gone; one in the background still answers.
+_SILENCE_LIMIT = 60.0
+_RATE, _BURST = 300.0, 600.0
+_MOST_ANSWERS = 16
+_MOST_TASKS = 8
+_THUMBNAIL = 360
+_THUMBNAIL_PERIOD = 1.0
+
+
+class Socket(Protocol):
+    """What a viewer needs of a WebSocket; Starlette's has it."""
+
+    async def accept(self, subprotocol: str | None = None) -> None:
+        """Open it."""
+
+    async def send_text(self, data: str) -> None:
+        """Send a text."""
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send bytes."""
+
+    async def receive(self) -> Mapping[str, Any]:
+        """The next message of ASGI."""
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close it."""
+
+
+class _Closing(Exception):
+    """The connection is to be closed by the server."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Viewer:
+    """What both kinds of viewers have: turns, limits, and an end."""
+
+    def __init__(self, socket: Socket, grant: Grant, grants: Grants) -> None:
+        """Serve a socket that was admitted and not accepted yet."""
+        self.grant: Grant = grant
+        self._socket = socket
+        self._grants = grants
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._sequence = 0
+        self._in_flight = 0
+        self._sent = 0.0
+        self._bucket = TokenBucket(_RATE, _BURST)
+        self._answers: list[dict[str, Any]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def wake(self) -> None:
+        """Tell it, from any thread, that there is something new."""
+        # The loop may have ended meanwhile, and its viewers with it.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def serve(self) -> None:
+        """Serve until either side ends it."""
+        await self._socket.accept(PROTOCOL)
+        both = [asyncio.ensure_future(each) for each in (self._send(), self._receive())]
+        try:
+            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        except _Closing as closing:
+            with contextlib.suppress(RuntimeError, OSError):
+                await self._socket.close(closing.code, str(closing))
+        finally:
+            for task in (*both, *self._tasks):
+                task.cancel()
+            await asyncio.gather(*both, *self._tasks, return_exceptions=True)
+
+    async def _send(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), self._pause())
+            self._news.clear()
+            if not self._grants.is_valid(self.grant):
+                raise _Closing(ENDED, "this grant has ended")
+            if self._in_flight:
+                if time.monotonic() - self._sent > _SILENCE_LIMIT:
+                    raise _Closing(_SILENT, f"nothing was drawn for {_SILENCE_LIMIT:g} s")
+                continue
+            turn, pieces, size = await self._turn()
+            if not turn and pieces is None:
+                continue
+            self._sequence += 1
+            self._in_flight, self._sent = self._sequence, time.monotonic()
+            turn |= {"type": "turn", "sequence": self._sequence, "picture": pieces is not None}
+            await self._socket.send_text(json.dumps(turn))
+            if pieces is not None:
+                await self._socket.send_bytes(update_bytes(self._sequence, size, pieces))
+
+    def _pause(self) -> float:
+        return max(0.0, min(_PERIOD, self._grants.seconds_left(self.grant)))
+
+    async def _turn(
+        self,
+    ) -> tuple[dict[str, Any], Sequence[tuple[tuple[int, int, int, int], bytes]] | None, tuple[int, int]]:
+        """What is new: for the text, the pieces of the picture if there are any, and the size of the screen."""
+        raise NotImplementedError
+
+    async def _receive(self) -> None:
+        while True:
+            event = await self._socket.receive()
+            if event["type"] == "websocket.disconnect":
+                return
+            text = event.get("text")
+            if not isinstance(text, str):
+                raise _Closing(_BROKEN, "messages of a page are texts")
+            if not self._bucket.takes(time.monotonic()):
+                raise _Closing(_BROKEN, f"more than {_RATE:g} messages a second")
+            try:
+                message = parse(text)
+            except ActionError as error:
+                raise _Closing(_BROKEN, one_line(str(error), 100)) from None
+            if message["type"] == "ack":
+                if message["sequence"] != self._in_flight:
+                    raise _Closing(_BROKEN, "this turn was not sent")
+                self._in_flight = 0
+                self._news.set()
+            else:
+                self._handle(message)
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        raise _Closing(_BROKEN, f"a message of the type {message['type']} has no meaning here")
+
+    def _answer(self, **answer: Any) -> None:
+        """Put something into the next turn, from any thread."""
+        if len(self._answers) < _MOST_ANSWERS:
+            self._answers.append(answer)
+            self.wake()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        if len(self._tasks) >= _MOST_TASKS:
+            work.close()
+            self._answer(error="the last requests are not done yet: wait a moment")
+            return
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class LiveViewer(Viewer):
+    """Watches one desktop."""
+
+    def __init__(self, socket: Socket, grant: Grant, grants: Grants, watched: Watched) -> None:
+        """Serve a socket that was admitted."""
+        super().__init__(socket, grant, grants)
+        self._watched = watched
+        self._told: dict[str, Any] = {}
+        self._revision = 0
+        self._seen = -1
+        # Acts of one viewer are done in order.
+        self._act = asyncio.Lock()
+
+    async def serve(self) -> None:
+        """See `Viewer`."""
+        self._watched.enter(self, self.wake)
+        self._news.set()
+        try:
+            await super().serve()
+        finally:
+            if self._watched.has_control(self):
+                note = "the page that had control was closed"
+                await asyncio.shield(asyncio.to_thread(self._watched.release, self, note))
+            self._watched.leave(self)
+
+    async def _turn(
+        self,
+    ) -> tuple[dict[str, Any], Sequence[tuple[tuple[int, int, int, int], bytes]] | None, tuple[int, int]]:
+        watched, turn = self._watched, dict[str, Any]()
+        hidden = watched.hidden_from(self)
+        state = {**watched.state(self), "hidden": hidden, "scopes": sorted(self.grant.scopes), "me": self.grant.name}
+        if state != self._told:
+            self._told = turn["state"] = state
+        if self._answers:
+            turn["answers"], self._answers = self._answers, []
+        if hidden:
+            # Afterwards all is sent anew.
+            self._seen = -1
+            return turn, None, (0, 0)
+        revision, rows = watched.operations.newer(self._revision)
+        if rows:
+            turn["operations"], self._revision = rows, revision
+        if watched.mirror.generation <= self._seen:
+            return turn, None, (0, 0)
+        update = await asyncio.to_thread(watched.mirror.update, self._seen)
+        if update is None or watched.hidden_from(self):
+            return turn, None, (0, 0)
+        self._seen = update.generation
+        return turn, update.pieces, update.size
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        kind, scopes = message["type"], self.grant.scopes
+        needed = "approve" if kind == "answer" else "control"
+        if needed not in scopes and not (kind == "stop" and "approve" in scopes):
+            self._answer(error=f"your link is not for this: it needs the scope {needed}")
+        elif kind in {"take", "release", "pause", "step", "resume", "stop", "decline", "answer"}:
+            self._start(self._do(message))
+        else:
+            try:
+                self._watched.give(self, message)
+            except ActionError as error:
+                self._answer(error=one_line(str(error), 500))
+
+    async def _do(self, message: dict[str, Any]) -> None:
+        async with self._act:
+            try:
+                await asyncio.to_thread(self._act_on, message)
+            except DeskhandError as error:
+                self._answer(error=one_line(str(error), 500))
+        self._news.set()
+
+    def _act_on(self, message: dict[str, Any]) -> None:
+        watched, by = self._watched, self.grant.name
+        match message["type"]:
+            case "take":
+                watched.take(
+                    self,
+                    by,
+                    failed=lambda text: self._answer(error=text),
+                    copied=lambda text: self._answer(clipboard=text),
+                    private=message["private"],
+                    force=message["force"],
+                )
+            case "release":
+                watched.release(self, message["note"])
+            case "answer":
+                watched.answer(message["id"], by, allow=message["allow"], for_session=message["session"])
+            case kind:
+                watched.steer(kind, by, message)
+
+
+class GridViewer(Viewer):
+    """Watches several desktops as thumbnails, each at most once a second."""
+
+    def __init__(self, socket: Socket, grant: Grant, grants: Grants, all_of_them: Sequence[Watched]) -> None:
+        """Serve a socket that was admitted."""
+        super().__init__(socket, grant, grants)
+        self._all = all_of_them
+        self._told: list[dict[str, Any]] = []
+        self._seen = [-1] * len(all_of_them)
+        self._drawn = 0.0
+
+    async def serve(self) -> None:
+        """See `Viewer`."""
+        for watched in self._all:
+            watched.enter(self, self.wake, seldom=True)
+        self._news.set()
+        try:
+            await super().serve()
+        finally:
+            for watched in self._all:
+                watched.leave(self, seldom=True)
+
+    async def _turn(
+        self,
+    ) -> tuple[dict[str, Any], Sequence[tuple[tuple[int, int, int, int], bytes]] | None, tuple[int, int]]:
+        if (rest := self._drawn + _THUMBNAIL_PERIOD - time.monotonic()) > 0:
+            await asyncio.sleep(rest)
+        self._drawn = time.monotonic()
+        turn: dict[str, Any] = {}
+        summaries = [{**each.summary(), "hidden": each.hidden_from(self)} for each in self._all]
+        if summaries != self._told:
+            self._told = turn["desktops"] = summaries
+        pieces = await asyncio.to_thread(self._thumbnails)
+        return turn, pieces or None, (0, 0)
+
+    def _thumbnails(self) -> list[tuple[tuple[int, int, int, int], bytes]]:
+        made = []
+        for index, watched in enumerate(self._all):
+            generation = watched.mirror.generation
+            if watched.hidden_from(self):
+                self._seen[index] = -1
+            elif generation > self._seen[index]:
+                self._seen[index] = generation
+                made.append(((index, 0, *watched.mirror.size), watched.mirror.thumbnail(_THUMBNAIL)))
+        return made

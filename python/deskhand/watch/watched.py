@@ -1,0 +1,281 @@
+"""One desktop as its viewers share it: its picture, its operations, who has control, and what waits for a person.
+
+This module owns the state that viewers are told, and the hold of the one who has control. What a viewer may ask for is decided
+in `viewer.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+from deskhand._core.redaction import one_line
+from deskhand.desktop.access import core_of, keep, latest
+from deskhand.errors import ActionError, DeskhandError
+from deskhand.watch.hands import Hands
+from deskhand.watch.mirror import Mirror
+from deskhand.watch.operation_list import Operations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deskhand.desktop.control_state import HelpRequest
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.desktop.operations import Holder
+    from deskhand.policy.questions import Question, Questions
+
+__all__ = ["Watched"]
+
+_LONGEST = 2000
+# As a policy names desktops.
+_LONGEST_NAME = 300
+_MOST_WAITING = 16
+
+
+class Watched:
+    """A desktop that is served to viewers. Any thread may call its methods; those that act on the desktop take time."""
+
+    def __init__(self, name: str, desktop: Desktop, *, agent: bool, questions: Questions | None = None) -> None:
+        """Serve a desktop.
+
+        Args:
+            name: How viewers read it.
+            desktop: The desktop.
+            agent: Whether its agent acts through it in this process, so that it can be paused. If not, only operations of
+                viewers are known.
+            questions: The pending questions of its policy; None where there are none.
+        """
+        self.name: str = one_line(name, 100)
+        self.desktop: Desktop = desktop
+        self.agent: bool = agent
+        self.questions: Questions | None = questions
+        self.operations: Operations = Operations(self._notify)
+        self.mirror: Mirror = Mirror(desktop, self._notify)
+        self.hands: Hands | None = None
+        self._listeners: dict[object, Callable[[], None]] = {}
+        self._lock = threading.Lock()
+        # To begin a hold may take seconds, for which nobody who only watches waits.
+        self._turn = threading.Lock()
+        self._live = 0
+        self._seldom = 0
+        self._end_questions: Callable[[], None] | None = None
+        keep(desktop, self.operations)
+        if questions is not None:
+            self._end_questions = questions.listen(lambda _: self._notify())
+
+    def close(self) -> None:
+        """End what belongs to viewers. The desktop stays."""
+        self.release(None, "")
+        if self._end_questions is not None:
+            self._end_questions()
+        self.mirror.stop(wait=True)
+
+    # --- viewers ---
+
+    def enter(self, viewer: object, changed: Callable[[], None], *, seldom: bool = False) -> None:
+        """Add a viewer; the picture is kept current from now on.
+
+        Args:
+            viewer: Who it is.
+            changed: Called in any thread when there is something new.
+            seldom: Thumbnails are enough.
+        """
+        with self._lock:
+            self._listeners[viewer] = changed
+            self._live += not seldom
+            self._seldom += seldom
+            self.mirror.start(seldom=not self._live)
+
+    def leave(self, viewer: object, *, seldom: bool = False) -> None:
+        """Take a viewer out; the last one ends the copying. Whoever has control hands the desktop back before."""
+        with self._lock:
+            if self._listeners.pop(viewer, None) is None:
+                return
+            self._live -= not seldom
+            self._seldom -= seldom
+            if not self._live and not self._seldom:
+                self.mirror.stop()
+            elif not self._live:
+                self.mirror.start(seldom=True)
+        self._notify()
+
+    def _notify(self) -> None:
+        for changed in tuple(self._listeners.values()):
+            changed()
+
+    # --- what viewers are told ---
+
+    def hidden_from(self, viewer: object) -> bool:
+        """Whether somebody else has taken control privately."""
+        holder = self._holder()
+        return holder is not None and holder.private and not self.has_control(viewer)
+
+    def has_control(self, viewer: object) -> bool:
+        """Whether this viewer has control."""
+        hands = self.hands
+        return hands is not None and hands.viewer is viewer and hands.active
+
+    def _holder(self) -> Holder | None:
+        try:
+            return latest(self.desktop).control.holder
+        except DeskhandError:
+            return None
+
+    def state(self, viewer: object) -> dict[str, Any]:
+        """What a viewer is told about the desktop beside its picture and its operations."""
+        desktop = latest(self.desktop)
+        told: dict[str, Any] = {
+            "name": self.name,
+            "size": list(self.mirror.size),
+            "loss": one_line(self.mirror.loss, _LONGEST),
+            "agent": self.agent,
+            "viewers": self._live,
+            "stopped": core_of(desktop).stopped is not None,
+            "holder": None,
+            "paused": None,
+            "waiting": [],
+            "requests": [],
+            "questions": [_question(each) for each in self._pending()],
+        }
+        if desktop.closed:
+            return told
+        with contextlib.suppress(DeskhandError):
+            control = desktop.control
+            if (holder := control.holder) is not None:
+                told["holder"] = {
+                    "by": holder.by,
+                    "since": holder.since,
+                    "private": holder.private,
+                    "mine": self.has_control(viewer),
+                }
+            if (pause := control.paused) is not None:
+                told["paused"] = {"by": pause.by, "since": pause.since}
+                told["waiting"] = [
+                    one_line(f"{each.type.replace('_', ' ')} {each.target}".strip(), 200)
+                    for each in control.waiting[:_MOST_WAITING]
+                ]
+            told["requests"] = [_request(request) for request in control.requests]
+        return told
+
+    def summary(self) -> dict[str, Any]:
+        """The desktop in a grid."""
+        row = None if self.hidden_from(None) else self.operations.latest
+        told = self.state(None)
+        return {
+            **{name: told[name] for name in ("name", "size", "loss", "stopped", "holder", "paused")},
+            "asks": len(told["requests"]) + len(told["questions"]),
+            "latest": None if row is None else {"title": row["title"], "state": row["state"], "at": row["at"]},
+        }
+
+    # --- control ---
+
+    def take(
+        self,
+        viewer: object,
+        by: str,
+        *,
+        failed: Callable[[str], None],
+        copied: Callable[[str], None],
+        private: bool,
+        force: bool,
+    ) -> None:
+        """Give a viewer control.
+
+        Args:
+            viewer: Who gets it.
+            by: The viewer's name.
+            failed: Called, in any thread, with what could not be done later.
+            copied: Called, in any thread, with the clipboard's text where it was asked for.
+            private: Nobody else sees the desktop meanwhile.
+            force: Take it from whoever has it.
+
+        Raises:
+            DeskhandError: See `Control.take`.
+        """
+        with self._turn:
+            if self.has_control(viewer):
+                return
+            hold = latest(self.desktop).control.take(by, private=private, force=force)
+            former, self.hands = self.hands, Hands(viewer, hold, failed, self._notify, copied=copied)
+        if former is not None:
+            former.end("")
+        self._notify()
+
+    def release(self, viewer: object | None, note: str) -> None:
+        """Hand the desktop back, for a viewer or (None) for whichever has control."""
+        with self._turn:
+            hands = self.hands
+            if hands is None or (viewer is not None and hands.viewer is not viewer):
+                return
+            self.hands = None
+        hands.end(note)
+        self._notify()
+
+    def give(self, viewer: object, message: dict[str, Any]) -> None:
+        """Pass on input of a viewer who has control.
+
+        Raises:
+            ActionError: The viewer has not.
+        """
+        hands = self.hands
+        if hands is None or hands.viewer is not viewer or not hands.active:
+            raise ActionError("you do not have control of this desktop: take it first")
+        hands.put(message)
+
+    def answer(self, number: int, by: str, *, allow: bool, for_session: bool) -> None:
+        """Answer a question of the policy.
+
+        Raises:
+            ActionError: It does not wait any more, or cannot be answered like this.
+        """
+        if self.questions is None:
+            raise ActionError(
+                "this desktop has no questions: give Questions() as ask= to deskhand.launch, and to the server"
+            )
+        if all(each.id != number for each in self._pending()):
+            raise ActionError("this question does not wait any more")
+        self.questions.answer(number, allow=allow, for_session=for_session, by=by)
+
+    def _pending(self) -> list[Question]:
+        """The questions about this desktop: several may share one `Questions`."""
+        desktop = latest(self.desktop)
+        name = one_line(desktop.name or desktop.display or "", _LONGEST_NAME)
+        return [] if self.questions is None else [each for each in self.questions.pending if each.desktop == name]
+
+    def steer(self, kind: str, by: str, message: dict[str, Any]) -> None:
+        """Pause, let one step through, resume, stop, or decline a request for help."""
+        desktop = latest(self.desktop)
+        if not self.agent:
+            raise ActionError(
+                "the agent of this desktop runs in another process: it cannot be paused or stopped from here"
+            )
+        match kind:
+            case "pause":
+                desktop.control.pause(by)
+            case "step":
+                desktop.control.step()
+            case "resume":
+                desktop.control.resume()
+            case "stop":
+                desktop.stop(f"{by} stopped it")
+            case _:
+                desktop.control.decline(message["id"], by, message["note"])
+        self._notify()
+
+
+def _request(request: HelpRequest) -> dict[str, Any]:
+    return {"id": request.id, "reason": request.reason, "since": request.since}
+
+
+def _question(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "class": str(question.action_class),
+        "details": [list(detail) for detail in question.details],
+        "desktop": one_line(question.desktop, 200),
+        "asks": one_line(question.agent or question.provider, 200),
+        "window": None if question.window is None else one_line(question.window, 300),
+        "until": question.until,
+        "repeatable": question.repeatable,
+    }
