@@ -50,6 +50,7 @@ _SECTIONS: Mapping[str, Mapping[str, _Listed]] = {
         "key": _Listed("acting", "Press KEYS one after another; each is a key or a chord such as ctrl+shift+t."),
         "do": _Listed("acting", "Carry out ACTIONS and print what the screen answered."),
         "screenshot": _Listed("acting", "Take a picture, without waiting for anything."),
+        "watch": _Listed("watching", "Serve a live page of desktops, until Ctrl-C."),
         "windows": _Listed("acting", "List the windows, bottom to top."),
         "shell": _Listed("running", "Run COMMAND, or standard input for `-`, with bash in the desktop's container."),
     },
