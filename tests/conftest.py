@@ -57,6 +57,7 @@ _LONG = (
     "integration/test_bench.py",
     "integration/test_bench_elements.py",
     "episodes/test_suite.py",
+    "watch/test_page.py",
     "episodes/test_run.py",
     "integration/test_typing.py",
     "integration/test_wheel.py",
@@ -85,6 +86,7 @@ _DRIVING_FILES = {
     "episodes/test_video.py",
     "providers/test_browsing.py",
     "providers/test_openai_client.py",
+    "watch/test_page.py",
 }
 _DRIVING_FIXTURES = {"desktop", "launch", "nodes", "observer", "postgres", "served", "shared", "world"}
 # Desktops and servers in the test's own process, pictures and tables: what fails there fails always.

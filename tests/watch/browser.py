@@ -1,0 +1,137 @@
+"""A real browser that looks at the page: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from deskhand.desktop.access import bare
+from faults.helpers import need, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
+
+    from deskhand.desktop.desktop import Desktop
+
+_PIXELS = """() => {
+  const canvas = document.querySelector('#picture');
+  const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let text = '';
+  for (let at = 0; at < data.length; at += 32768) text += String.fromCharCode.apply(null, data.subarray(at, at + 32768));
+  return [canvas.width, canvas.height, btoa(text)];
+}"""
+_HASH = """async () => {
+  const canvas = document.querySelector('#picture');
+  const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+  return `${canvas.width}x${canvas.height} ${[...hash].map(byte => byte.toString(16).padStart(2, '0')).join('')}`;
+}"""
+_LIMIT = 20.0
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless Chromium. It is no program of any desktop: it has no display."""
+    environment: dict[str, str | float | bool] = {name: it for name, it in os.environ.items() if name != "DISPLAY"}
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=need("chromium", "chromium"), args=arguments, env=environment
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Viewer:
+    """A page that somebody has open, with what went wrong in it."""
+
+    def __init__(self, browser: Browser, link: str, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1000, "height": 640}, **options})
+        self.page: Page = self.context.new_page()
+        self.errors: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._console)
+        self.page.on("dialog", self._dialog)
+        self.page.goto(link)
+
+    def _console(self, told: ConsoleMessage) -> None:
+        if told.type == "error":
+            self.errors.append(told.text)
+
+    def _dialog(self, dialog: Dialog) -> None:
+        self.errors.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def close(self) -> None:
+        self.context.close()
+
+    def wait(self, script: str, what: str = "") -> None:
+        """Wait for a script to be true. Playwright's own waiting evaluates text in the page, which its policy forbids."""
+        until(lambda: bool(self.page.evaluate(script)), _LIMIT, what or script)
+
+    def shown(self, selector: str) -> bool:
+        return bool(self.page.evaluate(f"!!document.querySelector('{selector}')?.checkVisibility()"))
+
+    def wait_shown(self, selector: str) -> None:
+        until(lambda: self.shown(selector), _LIMIT, f"{selector} to be shown")
+
+    def wait_hidden(self, selector: str) -> None:
+        until(lambda: not self.shown(selector), _LIMIT, f"{selector} to be hidden")
+
+    def text(self, selector: str) -> str:
+        return str(self.page.evaluate(f"document.querySelector('{selector}')?.textContent ?? ''"))
+
+    def wait_text(self, selector: str, text: str) -> None:
+        until(lambda: text in self.text(selector), _LIMIT, f"{text!r} in {selector}")
+
+    def wait_live(self, desktop: Desktop) -> None:
+        """Wait for the picture."""
+        self.wait(f"document.querySelector('#picture').width === {desktop.size.width}")
+        self.wait_same(desktop)
+
+    def picture(self) -> Image.Image:
+        """What the canvas shows."""
+        width, height, data = self.page.evaluate(_PIXELS)
+        return Image.frombytes("RGBA", (width, height), base64.b64decode(data)).convert("RGB")
+
+    def wait_same(self, desktop: Desktop) -> None:
+        """Wait until each pixel of the canvas is the desktop's."""
+
+        def same() -> bool:
+            shot = bare(desktop).screenshot(format="raw")
+            pixels = Image.frombytes("RGB", shot.size, shot.data).convert("RGBA").tobytes()
+            wanted = f"{shot.size[0]}x{shot.size[1]} {hashlib.sha256(pixels).hexdigest()}"
+            return bool(self.page.evaluate(_HASH) == wanted)
+
+        until(same, _LIMIT, "the page's pixels to be the desktop's")
+
+    def take(self, *, private: bool = False) -> None:
+        self.page.click("#take")
+        if private:
+            self.page.check("#take-private")
+        self.page.click("#take-yes")
+        self.wait_shown("#hands")
+
+    def hand_back(self, note: str = "") -> None:
+        self.page.click("#take")
+        self.page.fill("#note", note)
+        self.page.click("#release-dialog button.primary")
+        self.wait_hidden("#hands")
+
+    def at(self, x: int, y: int) -> tuple[float, float]:
+        """Where a pixel of the desktop is on the page: its middle."""
+        box = self.page.evaluate(
+            "(() => { const c = document.querySelector('#picture'), b = c.getBoundingClientRect();"
+            " return [b.left, b.top, b.width / c.width, b.height / c.height]; })()"
+        )
+        return box[0] + (x + 0.5) * box[2], box[1] + (y + 0.5) * box[3]
