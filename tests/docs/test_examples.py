@@ -28,6 +28,7 @@ PRINTED = {
         "{'type': 'computer'} data:image/png;base64,\n",
         "LeftClick(xy=(640, 400), element=None, modifiers=()) left_click\ntoolu_1 ['text']\n",
     ],
+    "watching.md": ["[('Ada', ['approve', 'control', 'watch'])]\n", "https://console.example/desk/\n"],
 }
 
 
