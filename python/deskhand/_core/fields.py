@@ -79,7 +79,9 @@ def check_integers(value: object, count: int, what: str) -> tuple[int, ...]:
 
 def check_xy(value: object) -> tuple[int, ...]:
     if type(value) is int or type(value) is float:
-        raise ActionError(f"a point such as (100, 200) is needed, not the number {shown(value)}: write both in one pair")
+        raise ActionError(
+            f"a point such as (100, 200) is needed, not the number {shown(value)}: write both in one pair"
+        )
     return check_integers(value, _PAIR, "a pair (x, y)")
 
 
