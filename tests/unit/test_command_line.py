@@ -18,7 +18,7 @@ from deskhand.cli.group import _SECTIONS, commands
 DESKHAND = Path(sys.executable).with_name("deskhand")
 PAGE = Path(__file__).resolve().parents[2] / "docs/command-line.md"
 # These serve until they are ended, or print a program's text.
-WITHOUT_JSON = {"assets add", "assets evaluators", "bench", "completion", "mcp", "serve"}
+WITHOUT_JSON = {"assets add", "assets evaluators", "bench", "completion", "mcp", "serve", "watch"}
 
 
 def every(command: click.Command = commands, *words: str) -> dict[str, click.Command]:
