@@ -104,7 +104,8 @@ def test_it_takes_control_where_nobody_else_acts(launch: Callable[..., Desktop],
         with socket(server, enter(server, "control")) as made:
             turn(made)
             made.send(json.dumps({"type": "take", "private": False, "force": False}))
-            while (turn(made).get("state") or {}).get("holder") is None:
+            # The hold begins a moment before the hands that act in it.
+            while not ((turn(made).get("state") or {}).get("holder") or {}).get("mine"):
                 pass
             made.send(json.dumps({"type": "move", "x": 77, "y": 88}))
             while looking.pointer != (77, 88):

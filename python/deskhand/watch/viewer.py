@@ -113,7 +113,9 @@ class Viewer:
     async def _send(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), self._pause())
+                # `wait_for` of Python 3.11 loses a cancellation that comes together with what it waits for.
+                async with asyncio.timeout(self._pause()):
+                    await self._news.wait()
             self._news.clear()
             if not self._grants.is_valid(self.grant):
                 raise _Closing(ENDED, "this grant has ended")
