@@ -487,7 +487,8 @@ def test_a_script_of_another_place_is_not_run(opened: Callable[..., Viewer]) -> 
 def test_the_page_is_used_on_a_phone(watched: tuple[deskhand.Desktop, Server], opened: Callable[..., Viewer]) -> None:
     desktop, _ = watched
     viewer = opened("watch", "control", viewport={"width": 390, "height": 780}, has_touch=True, is_mobile=True)
-    assert viewer.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    fits = "document.documentElement.scrollWidth <= innerWidth"
+    until(lambda: viewer.page.evaluate(fits), LIMIT, "the page to be laid out in its width")
     with Observer(environment_of(desktop)) as observer:
         viewer.take()
         viewer.page.touchscreen.tap(*viewer.at(200, 150))
