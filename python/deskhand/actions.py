@@ -26,8 +26,7 @@ an element that `Desktop.elements` found, whose middle it is when the action's t
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol
 
@@ -45,6 +44,7 @@ from deskhand._core.fields import (
     check_seconds,
     check_text,
     check_xy,
+    explained,
 )
 from deskhand._core.redaction import MASK, Secret
 from deskhand.errors import ActionError, Untypable, nearest, shown
@@ -575,25 +575,8 @@ LOOKING = (TakeScreenshot, Zoom, CursorPosition)
 """The actions that only look: nothing is sent for them."""
 
 
-def _explained(init: Callable[..., None]) -> Callable[..., None]:
-    """The same, with a better error for `LeftClick(100, 200)`, which takes 0.2 µs more for each action."""
-
-    @functools.wraps(init)
-    def make(self: Action, *args: object, **named: object) -> None:
-        try:
-            init(self, *args, **named)
-        except TypeError as error:
-            kind = type(self).__name__
-            if any(type(number) in {int, float} for number in args[:2]) and len(args) > 1:
-                raise TypeError(f"{kind} takes a point as one pair: write {kind}(({args[0]}, {args[1]}))") from None
-            # Several actions have the same.
-            raise TypeError(str(error).replace(init.__qualname__, f"{kind}.__init__")) from None
-
-    return make
-
-
 for _kind in (_AtPointer, _Clicks, Move):
-    _kind.__init__ = _explained(_kind.__init__)  # type: ignore[method-assign] # it takes the same
+    _kind.__init__ = explained(_kind.__init__)  # type: ignore[method-assign] # it takes the same
 
 _KEYS = frozenset(_key_of(spec) for action in _ALL for spec in fields(action))
 ACTIONS: Mapping[str, type[Action]] = {action.type: action for action in _ALL}
