@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from deskhand.watch.messages import TokenBucket, parse, update_bytes
 from deskhand.watch.operation_list import Operations
 from deskhand.watch.peers import Place, _encoded, _number, is_inside
 from deskhand.watch.site import Site, is_loopback
+from deskhand.watch.viewer import Viewer
 
 if TYPE_CHECKING:
     from deskhand.actions import Action
@@ -332,3 +334,47 @@ def test_operations_change_in_place_and_are_bounded() -> None:
     # It was pushed out meanwhile.
     operations.after(operation, token, None)
     assert len(operations.newer(0)[1]) == 500
+
+
+class _Idle(Viewer):
+    """A viewer with nothing to show."""
+
+    async def _turn(self) -> Any:
+        return {}, None, (0, 0)
+
+
+class _Line:
+    """A connection that lasts until a test ends it."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+
+    async def accept(self, _: str) -> None:
+        pass
+
+    async def receive(self) -> dict[str, Any]:
+        await self.over.wait()
+        return {"type": "websocket.disconnect"}
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_viewer_ends_whenever_news_comes(grants: Grants, steps: int) -> None:
+    """The end of the connection and the news come that many steps of the loop apart."""
+
+    async def main() -> bool:
+        grant, token = grants.issue("watch")
+        grants.redeem(token)
+        line = _Line()
+        viewer = _Idle(line, grant, grants)  # type: ignore[arg-type] # of what a socket has, what is used here
+        serving = asyncio.ensure_future(viewer.serve())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        line.over.set()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        viewer._news.set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return serving.done()
+
+    assert asyncio.run(main())

@@ -78,6 +78,7 @@ def test_it_shows_a_desktop_that_another_process_drives(
         first = turn(made)
         assert first["state"]["size"] == [320, 240]
         assert not first["state"]["agent"]
+        assert not first["state"]["controllable"]
         assert first["state"]["scopes"] == ["control", "watch"]
         made.send(json.dumps({"type": "pause"}))
         told: list[str] = []
@@ -102,7 +103,7 @@ def test_it_takes_control_where_nobody_else_acts(launch: Callable[..., Desktop],
         _, lines = command(desktop, "--control", "--no-open", "--links", "2", links=2)
         server = _opened(lines)
         with socket(server, enter(server, "control")) as made:
-            turn(made)
+            assert turn(made)["state"]["controllable"]
             made.send(json.dumps({"type": "take", "private": False, "force": False}))
             # The hold begins a moment before the hands that act in it.
             while not ((turn(made).get("state") or {}).get("holder") or {}).get("mine"):

@@ -70,6 +70,7 @@ class Core:
         watch: Knows what has been seen.
         elements: Reads the elements of applications.
         control: Who has control of it, and whether it is paused.
+        view_only: It was opened to look only.
         interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
         attempts: Calls that are under way, with the thread of each.
         successor: The desktop that `pass_on` or `renew` has made of this one.
@@ -129,7 +130,7 @@ class Core:
         self.left_pointer: tuple[int, int] | None = None
         self._make_guard = guard
         self._registry = registry
-        self._view_only = view_only
+        self.view_only: bool = view_only
         self.ending: CleanupStack = CleanupStack()
         if owns_processes:
             # Nothing needs to be released on a display that ends, and releasing would wait for a stopped server.
@@ -237,7 +238,7 @@ class Core:
                 self.backend,
                 self._expected,
                 limit=timeout,
-                refused="it was opened to look only" if self._view_only else "",
+                refused="it was opened to look only" if self.view_only else "",
                 # The pointer stays where a person has it.
                 held=bool(self.pressed_keys.pressed) or self.control.holding is not None,
                 placed=self.left_pointer is not None,
@@ -273,7 +274,7 @@ class Core:
     def refuse_commands(self, what: str) -> None:
         """Raise if the desktop may only be looked at."""
         self.refuse_if_stopped(what)
-        if self._view_only:
+        if self.view_only:
             raise UnsupportedAction(f"a desktop opened with view_only=True ({self.backend.name})", what)
 
     def machine(self, what: str) -> Inside:

@@ -130,6 +130,7 @@ class Watched:
             "size": list(self.mirror.size),
             "loss": one_line(self.mirror.loss, _LONGEST),
             "agent": self.agent,
+            "controllable": not core_of(desktop).view_only,
             "viewers": self._live,
             "stopped": core_of(desktop).stopped is not None,
             "holder": None,

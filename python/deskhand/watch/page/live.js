@@ -12,6 +12,7 @@ import { Picture, decode } from "./picture.js";
  * @property {number[]} size
  * @property {string} loss
  * @property {boolean} agent
+ * @property {boolean} controllable
  * @property {number} viewers
  * @property {boolean} stopped
  * @property {boolean} hidden
@@ -113,7 +114,7 @@ export class Live {
     this.state = state;
     const { holder } = state;
     const mine = Boolean(holder?.mine);
-    const controls = state.scopes.includes("control");
+    const controls = state.controllable && state.scopes.includes("control");
     document.title = `${state.questions.length || state.requests.length ? "● " : ""}${state.name} · deskhand`;
     get("name").textContent = state.name;
     const [text, kind] = stateOf(state);
