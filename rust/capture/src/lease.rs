@@ -28,7 +28,7 @@ pub(crate) fn take_lease(server: &Server, driver: &str) -> Result<()> {
         conn.ungrab_server()?;
         conn.flush()?;
         let holder = holder?.unwrap_or_default();
-        return Err(Error::Leased(format!("{} is driven by {holder} already", server.display)));
+        return Err(Error::Leased(format!("{}, which {holder} drives already", server.display)));
     }
     let window = conn.generate_id()?;
     conn.create_window(0, window, server.root, -1, -1, 1, 1, 0, WindowClass::INPUT_ONLY, 0, &CreateWindowAux::new())?;
