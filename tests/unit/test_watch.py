@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand import ActionError, KeyPress, Move, PolicyDenied, PressKeys, ReleaseKeys, Scroll, Type
+from deskhand import ActionError, Desktop, KeyPress, Move, PolicyDenied, PressKeys, ReleaseKeys, Scroll, Type, watch
 from deskhand._core.redaction import Secret
 from deskhand.actions import Drag, LeftClick, MouseDown
+from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.control_state import ControlEvent
 from deskhand.desktop.operations import Holder, Operation
 from deskhand.watch.grants import Grants
@@ -19,9 +20,11 @@ from deskhand.watch.messages import TokenBucket, parse, update_bytes
 from deskhand.watch.operation_list import Operations
 from deskhand.watch.peers import Place, _encoded, _number, is_inside
 from deskhand.watch.site import Site, is_loopback
-from deskhand.watch.viewer import Viewer
+from deskhand.watch.viewer import PROTOCOL, Viewer
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from deskhand.actions import Action
 
 
@@ -378,3 +381,43 @@ def test_a_viewer_ends_whenever_news_comes(grants: Grants, steps: int) -> None:
         return serving.done()
 
     assert asyncio.run(main())
+
+
+def test_a_page_that_leaves_while_something_is_sent_to_it_is_no_error() -> None:
+    async def main() -> None:
+        with Desktop(MemoryBackend((64, 48))) as desktop:
+            page = watch.application(desktop)
+            _, keys = page.grants.redeem(page.link("http://127.0.0.1/", "watch").partition("#")[2])
+            headers = {
+                "host": "127.0.0.1",
+                "origin": "http://127.0.0.1",
+                "cookie": f"{page._cookie}={keys.cookie}",
+            }
+            scope = {
+                "type": "websocket",
+                "scheme": "ws",
+                "path": "/live/0",
+                "root_path": "",
+                "query_string": b"",
+                "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+                "subprotocols": [PROTOCOL, f"key.{keys.key}"],
+            }
+            events = iter([{"type": "websocket.connect"}])
+            sent: list[str] = []
+
+            async def receive() -> dict[str, Any]:
+                for event in events:
+                    return event
+                await asyncio.Event().wait()
+                raise AssertionError("the page never says that it leaves")
+
+            async def send(message: MutableMapping[str, Any]) -> None:
+                sent.append(message["type"])
+                if message["type"] == "websocket.send":
+                    raise OSError("the connection is closing")
+
+            await page(scope, receive, send)
+            assert sent == ["websocket.accept", "websocket.send"]
+            page.close()
+
+    asyncio.run(main())

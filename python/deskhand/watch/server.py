@@ -122,6 +122,7 @@ class Application:
         self._starlette = load("starlette.applications", EXTRA)
         routing = load("starlette.routing", EXTRA)
         self._left: type[Exception] = load("starlette.requests", EXTRA).ClientDisconnect
+        self._gone: type[Exception] = load("starlette.websockets", EXTRA).WebSocketDisconnect
         load("websockets", EXTRA)
         self._page = _files()
         # Cookies go to every port of a host, so each server has a name of its own.
@@ -299,7 +300,9 @@ class Application:
         admitted = viewer(grant)
         self._viewers.add(admitted)
         try:
-            await admitted.serve()
+            # The page may leave while something is sent to it.
+            with contextlib.suppress(self._gone):
+                await admitted.serve()
         finally:
             self._viewers.discard(admitted)
             self.grants.leave(grant)
