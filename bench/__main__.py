@@ -21,7 +21,8 @@ from bench.output import write_page, write_report
 from bench.plot import draw
 from bench.sections import choose, run
 from bench.tables import amount, block, times
-from deskhand.cli.common import clean, examples, file_to_write
+from deskhand._core.redaction import clean
+from deskhand.cli.common import examples, file_to_write
 from deskhand.cli.group import run_command
 from deskhand.errors import ActionError
 

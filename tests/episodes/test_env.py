@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import deskhand
 from deskhand import Desktop, LeftClick, Pool
-from deskhand.episodes.environments.gym import ACTS, DesktopEnv, DesktopVectorEnv
-from deskhand.episodes.environments.gym_actions import action_of, action_space
+from deskhand.episodes.environments.gym import DesktopEnv, DesktopVectorEnv
+from deskhand.episodes.environments.gym_actions import ACTS, action_of, action_space
 from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.tasks.task import Grade, TaskLimits, instance_seed
 from deskhand.errors import ActionError, BackendError, DesktopLost, OutOfBounds, TaskError

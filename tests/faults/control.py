@@ -57,7 +57,8 @@ class Control:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,
+            # In the session of the test: kernels with scheduling groups share the processors out among sessions.
+            process_group=0,
         )
         self._lock = threading.Lock()
         self._users = 0

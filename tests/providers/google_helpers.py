@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from deskhand import actions as a
 from deskhand._core.geometry import Point, Size, Viewport
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.providers.google import wire
-from deskhand.providers.values import Browse, ProviderCall, Result, SafetyCheck
+from deskhand.providers.google.functions import GRID as GRID_SIZE
+from deskhand.providers.values import Browse, ProviderCall, Result
 
 from .strategies import checks, ids, pictures, texts
 
-GRID = Viewport(Size(1000, 1000), wire.GRID)
+GRID = Viewport(Size(1000, 1000), GRID_SIZE)
 """A screen whose pixels are the cells of the grid: what is decoded of what was encoded is the same."""
 
 CURRENT: dict[str, dict[str, Any]] = {

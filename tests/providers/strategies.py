@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from deskhand import actions as a
 from deskhand._core.geometry import Size, Viewport
-from deskhand.providers.values import Picture, SafetyCheck
+from deskhand.desktop.operations import SafetyCheck
+from deskhand.providers.values import Picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,12 +20,13 @@ from deskhand import actions as a
 from deskhand._core.geometry import Size, Viewport
 from deskhand._core.redaction import Secret
 from deskhand._core.sizes import picture_size
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers import agent_framework as af
 from deskhand.providers import anthropic, google
 from deskhand.providers.agent_framework.fields import DEFAULT_SIZE
-from deskhand.providers.values import Browse, Finish, Picture, ProviderCall, Result, SafetyCheck, ShellAnswer, ShellCall
+from deskhand.providers.values import Browse, Finish, Picture, ProviderCall, Result, ShellAnswer, ShellCall
 from faults.scale import MUTATED_PAYLOADS
 from providers.agent_framework_payloads import CLICKS, OPENAI, SHELLS
 from providers.google_helpers import CURRENT, LEGACY

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from deskhand import actions as a
 from deskhand._core.geometry import Point, Size, Viewport
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.machine.interface import CommandResult
 from deskhand.providers import bedrock
 from deskhand.providers.bedrock import agentcore, agents
-from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, ShellAnswer
+from deskhand.providers.values import Picture, ProviderCall, Result, ShellAnswer
 from faults.scale import MUTATED_PAYLOADS
 from providers.bedrock_helpers import Service, control, events, function, tool_use
 from providers.sayable import FIRST, LATEST, SAYABLE, SECOND

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from deskhand import actions as a
 from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Rect, Size, Viewport
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction
 from deskhand.providers.google import wire
+from deskhand.providers.google.functions import FUNCTIONS, on_grid
 from deskhand.providers.google.wire import decode, decode_result, encode, encode_call
-from deskhand.providers.values import Browse, Finish, ProviderCall, Result, SafetyCheck
+from deskhand.providers.values import Browse, Finish, ProviderCall, Result
 from faults.scale import MUTATED_PAYLOADS
 
 from . import strategies
@@ -46,7 +48,7 @@ def steps(name: str, viewport: Viewport = HD, **args: Any) -> tuple[Any, ...]:
 
 
 def test_every_function_that_is_known_is_among_the_samples() -> None:
-    assert {*CURRENT, *LEGACY} == wire.FUNCTIONS
+    assert {*CURRENT, *LEGACY} == FUNCTIONS
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_a_point_comes_back_as_the_cell_that_it_was(viewport: Viewport, x: int, 
 
 def test_the_corner_of_a_cell_would_not_come_back() -> None:
     """Why the published `int(v / 1000 * size)` is not taken."""
-    viewport = wire.on_grid(Viewport(Size(1366, 768), Size(1366, 768)))
+    viewport = on_grid(Viewport(Size(1366, 768), Size(1366, 768)))
     lost = [v for v in range(1000) if viewport.to_model((int(v / 1000 * 1366), 0)).x != v]
     assert len(lost) == 498
     assert all(viewport.to_model(viewport.to_screen((v, 0))).x == v for v in range(1000))
@@ -430,10 +432,10 @@ def test_what_has_no_function_is_refused_by_name(unsaid: tuple[Any, ...]) -> Non
         encode_call(ProviderCall(steps=unsaid, viewport=GRID))
 
 
-@pytest.mark.parametrize("name", sorted(wire.FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_no_function_is_made_to_say_something_else(name: str) -> None:
     """A call that is named like a function says what the function says, or nothing."""
-    for other in wire.FUNCTIONS:
+    for other in FUNCTIONS:
         meant = decode({"name": other, "args": {**CURRENT, **LEGACY}[other]}, GRID).steps
         try:
             said = encode_call(ProviderCall(steps=meant, viewport=GRID, name=name))

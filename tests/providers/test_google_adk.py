@@ -17,7 +17,7 @@ from google.genai import types
 from pydantic import Field
 
 from deskhand.providers import google
-from deskhand.providers.google import wire
+from deskhand.providers.google.functions import FUNCTIONS
 
 from .google_helpers import PERFORMED, SAFETY, clicks
 from .screen import observed, told
@@ -129,7 +129,7 @@ def test_adk_finds_all_there_is(watched: tuple[Desktop, Observer]) -> None:
         assert agent.toolset._unimplemented_modern_actions() == []
         names = {tool.name for tool in await agent.toolset.get_tools()}
         # `wait_5_seconds` is made of `wait` by ADK's own Gemini model, and `long_press` is a phone's.
-        assert wire.FUNCTIONS - names == {"wait_5_seconds", "long_press"}
+        assert FUNCTIONS - names == {"wait_5_seconds", "long_press"}
         await agent.close()
 
     asyncio.run(run())

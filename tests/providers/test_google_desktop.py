@@ -24,7 +24,8 @@ from PIL import Image
 
 import deskhand
 from deskhand import AsyncDesktop
-from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, JudgedAction, Operation
+from deskhand.desktop.operations import Operation
+from deskhand.policy.rules import ActionClass, ClassPolicy, Context, Decision, JudgedAction
 from deskhand.providers import browsing, google
 from deskhand.providers.google import wire
 from deskhand.providers.session import AsyncModelSession, ModelSession

@@ -21,12 +21,13 @@ from pydantic import TypeAdapter
 from deskhand import actions as a
 from deskhand._core.geometry import Size, Viewport
 from deskhand._core.redaction import Secret
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction
 from deskhand.machine.interface import CommandResult
 from deskhand.providers import openai
 from deskhand.providers.openai.loop import plain
 from deskhand.providers.openai.wire import PREVIEW
-from deskhand.providers.values import Browse, Finish, Picture, ProviderCall, Result, SafetyCheck, ShellAnswer, ShellCall
+from deskhand.providers.values import Browse, Finish, Picture, ProviderCall, Result, ShellAnswer, ShellCall
 from faults.scale import MUTATED_PAYLOADS
 from providers.strategies import HALVED, VIEWPORT, checks, damaged, ids, keys, modifiers, pictures, points, texts
 

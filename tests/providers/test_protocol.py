@@ -21,7 +21,9 @@ PACKAGES: Mapping[str, ModuleType] = {
     for path in sorted(Path(protocol.__file__).parent.glob("*/__init__.py"))
 }
 
-PARTS: Mapping[str, type] = {name: getattr(protocol, name) for name in protocol.__all__}
+PARTS: Mapping[str, type] = {
+    name: part for name, part in vars(protocol).items() if getattr(part, "__module__", "") == protocol.__name__
+}
 
 EVERYONE = ("Codec", "Provider")
 OPTIONAL: Mapping[str, tuple[str, ...]] = {

@@ -12,10 +12,11 @@ import deskhand
 from deskhand import AsyncDesktop, CursorPosition, Desktop, DesktopLost, LeftClick, Move, TakeScreenshot, Type, Zoom
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.operations import Operation, SafetyCheck
 from deskhand.policy.guard import Guard
-from deskhand.policy.rules import ClassPolicy, Decision, Operation
+from deskhand.policy.rules import ClassPolicy, Decision
 from deskhand.providers.session import AsyncModelSession, ModelSession
-from deskhand.providers.values import Browse, Finish, ProviderCall, SafetyCheck, Step
+from deskhand.providers.values import Browse, Finish, ProviderCall, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,6 +19,7 @@ from deskhand import actions as a
 from deskhand._core.chords import parse_keys
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.desktop.translate import PIXELS_PER_NOTCH, translate
 from deskhand.errors import ActionError, OutOfBounds
 from deskhand.execution.tool_calls import computer_use_action
@@ -37,7 +38,7 @@ from deskhand.providers import (
 from deskhand.providers.bedrock import agentcore, agents
 from deskhand.providers.cua.commands import Commands
 from deskhand.providers.session import ModelSession
-from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, ShellAnswer
+from deskhand.providers.values import Picture, ProviderCall, Result, ShellAnswer
 from providers.bedrock_helpers import Service
 
 if TYPE_CHECKING:

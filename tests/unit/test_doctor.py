@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.cli import doctor as module
 from deskhand.cli.doctor import Check, State, judge
 from deskhand.cli.doctor_facts import DisplayFacts, Facts, Fonts, Lock, System, Target, probe
 from deskhand.errors import BackendError, ConnectFailed
@@ -285,8 +284,3 @@ def test_probing_a_display(machine: Machine) -> None:
     assert probe(machine.system(), Target(":3", None)).display == DisplayFacts(":3", "", ("slow",), None)
     gone = probe(machine.system(), Target(":1", None)).display
     assert gone == DisplayFacts(":1", "cannot connect to :1: no such display: start it", (), None)
-
-
-def test_the_public_names_are_sorted_and_there() -> None:
-    assert module.__all__ == sorted(module.__all__)
-    assert all(hasattr(module, name) for name in module.__all__)

@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ PROVIDERS = sorted(path.parent.name for path in Path(protocol.__file__).parent.g
 MODULES: dict[str, tuple[str, ...]] = {
     "deskhand.execution": (),
     "deskhand.providers.cua.messages": (),
-    "deskhand.providers.session": (),
+    "deskhand.providers.session": ("AsyncModelSession", "ModelSession"),
     **{f"deskhand.providers.{name}": () for name in PROVIDERS},
     "deskhand.providers.osworld.virtual_machines": ("VirtualMachines",),
     "deskhand.pool.status": (),
@@ -54,8 +55,14 @@ _NAMES = {**vars(typing), **vars(contents), "int": int, "float": float, "Mapping
 
 def public(module: str) -> list[Callable[..., Any]]:
     found = importlib.import_module(module)
-    named = [getattr(found, name) for name in MODULES[module] or found.__all__]
+    named = [getattr(found, name) for name in MODULES[module] or public_names(found)]
     return [value for value in named if inspect.isfunction(value) or (inspect.isclass(value) and is_made(value))]
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Those of a package's list, or what a module defines itself without an underscore."""
+    own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+    return getattr(module, "__all__", None) or [name for name in own if not name.startswith("_")]
 
 
 def is_made(kind: type) -> bool:

@@ -17,7 +17,6 @@ from deskhand._core.fields import MAX_SECONDS
 from deskhand._core.geometry import Point, Size
 from deskhand._core.keys import keysym
 from deskhand.actions import ACTIONS, Action
-from deskhand.desktop import translate as module
 from deskhand.desktop.translate import CLICK_GAP, PressedKeys, held, release, translate
 from deskhand.errors import ActionError, OutOfBounds, UnsupportedAction, Untypable
 
@@ -360,7 +359,3 @@ def test_the_ledger_keeps_the_order_of_presses() -> None:
 def test_held_and_release() -> None:
     assert held(events("+ctrl +1 -ctrl a")) == [ButtonDown(1)]
     assert release([KeyDown(1), ButtonDown(2)]) == [ButtonUp(2), KeyUp(1)]
-
-
-def test_the_public_names_are_sorted_and_there() -> None:
-    assert all(hasattr(module, name) for name in module.__all__)

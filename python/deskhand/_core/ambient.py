@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-__all__ = ["Ambient"]
-
-
 class Ambient:
     """Finds what changes on its own, from the changes seen while no action is under way.
 

@@ -17,27 +17,6 @@ from typing import Any, SupportsIndex, TypeVar
 from deskhand._core.geometry import Rect, Size
 from deskhand.errors import ActionError, shown
 
-__all__ = [
-    "LONGEST",
-    "expect",
-    "expect_amount",
-    "expect_callable",
-    "expect_encodable",
-    "expect_flag",
-    "expect_integer",
-    "expect_like",
-    "expect_mapping",
-    "expect_number",
-    "expect_path",
-    "expect_region",
-    "expect_seconds",
-    "expect_several",
-    "expect_size",
-    "expect_text",
-    "expect_texts",
-    "expect_word",
-]
-
 _T = TypeVar("_T")
 # Of Linux, in bytes.
 _LONGEST_PATH = 4096

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-__all__ = ["ATTEMPT", "CALLER", "Attempt", "InTurn", "NoAnswer"]
-
 _STOPPED = object()
 
 

@@ -12,9 +12,6 @@ from deskhand.errors import ActionError, shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
-__all__ = ["chord_names", "parse_keys"]
-
 _LONGEST_KEPT = 200
 _PLUS = re.compile(r"(\+)")
 # Other programs' spellings of a modifier before a key: GTK's `<ctrl>s`, Emacs' `C-s`, a terminal's `^s`.

@@ -16,8 +16,6 @@ from deskhand.errors import ActionError
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["changed_rects", "difference"]
-
 _MARK = (230, 0, 60)
 _PALE = 0.7
 _GAP = 8

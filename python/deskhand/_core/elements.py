@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Point, Rect, Viewport
 
-__all__ = ["STATES", "Element", "ElementState", "Elements", "Query", "clean_text", "one_spaced", "role_names"]
-
 ElementState: TypeAlias = Literal["visible", "hidden", "enabled", "disabled", "checked", "unchecked", "focused"]
 """What an element can be waited to be."""
 

@@ -10,10 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = [
-    "Answer", "Button", "ButtonDown", "ButtonUp", "Event", "KeyDown", "KeyUp", "Pause", "PointerMove", "Press", "Step",
-]  # fmt: skip
-
 
 class Button(IntEnum):
     """The pointer buttons as X11 and RFB number them; a wheel notch is a press and release of 4...7."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from deskhand.errors import MissingExtra
 
-__all__ = ["load"]
-
 
 def load(module: str, extra: str) -> Any:
     """Import a module of an SDK.

@@ -15,30 +15,6 @@ from deskhand._core.keys import is_modifier
 from deskhand._core.redaction import Secret
 from deskhand.errors import ActionError, Untypable, shown
 
-__all__ = [
-    "MAX_REPEAT",
-    "MAX_SECONDS",
-    "Check",
-    "check_element",
-    "check_flag",
-    "check_index",
-    "check_integer",
-    "check_integers",
-    "check_items",
-    "check_keys",
-    "check_modifiers",
-    "check_names",
-    "check_number",
-    "check_one_of",
-    "check_path",
-    "check_rect",
-    "check_repeat",
-    "check_seconds",
-    "check_text",
-    "check_xy",
-    "explained",
-]
-
 MAX_SECONDS = 3600.0
 """The longest wait or hold; a longer one is a mistake in the unit."""
 MAX_REPEAT = 100

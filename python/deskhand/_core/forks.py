@@ -17,8 +17,6 @@ from deskhand.errors import BackendError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Owner", "share"]
-
 
 class _Shared(Protocol):
     """An object with descriptors that a forked process must not keep."""

@@ -11,13 +11,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from deskhand._native import base64
+from deskhand._native import base64 as base64  # noqa: PLC0414 # for pure files, which may not import the binding
 from deskhand.errors import ActionError, files_named, nearest, shown
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Size
-
-__all__ = ["MEDIA_TYPES", "Format", "StrPath", "base64", "check_format", "data_url", "encode", "format_of", "write"]
 
 Format: TypeAlias = Literal["png", "indexed", "jpeg", "webp", "raw"]
 """`png`: 24 bit RGB. `indexed`: PNG with a palette where the picture has at most 256 colours, else as `png`. `jpeg` and `webp`:

@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from deskhand.errors import ActionError, OutOfBounds, shown
 
-__all__ = ["Point", "Rect", "Size", "Viewport", "check_point", "check_region"]
-
 _PAIR = 2
 _LONGEST = 2**31 - 1
 

@@ -14,8 +14,6 @@ from deskhand._core.geometry import Rect
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["pieces", "trim"]
-
 # In ems. A space is narrower, also between two narrow letters of a terminal; what is between two entries of a menu bar is
 # wider, in GTK, Qt and Chromium.
 _GAP = 0.95

@@ -34,18 +34,6 @@ from deskhand.errors import ActionError, nearest, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "LONGEST_NAME",
-    "SHIFTS",
-    "char_keysym",
-    "find",
-    "is_composed",
-    "is_modifier",
-    "keysym",
-    "keysym_char",
-    "keysym_name",
-]
-
 LONGEST_NAME = 60
 
 _UNICODE_BASE = 0x01000000

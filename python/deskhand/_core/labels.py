@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Rect
 
-__all__ = ["nearest_label"]
-
 _T = TypeVar("_T")
 # Pixels: as far as a column of labels is from one of fields, and as a label is above its field.
 _LEFT = 300

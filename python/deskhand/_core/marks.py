@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from deskhand._core.elements import Element, Elements
     from deskhand._core.geometry import Viewport
 
-__all__ = ["Mark", "draw", "labels", "marks"]
-
 _ACTIONABLE = frozenset(
     """
     button checkbox combobox columnheader dial link menuitem menuitemcheckbox menuitemradio option radio searchbox slider

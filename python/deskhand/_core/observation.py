@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Rect, Size, Viewport
     from deskhand._core.settle import Reason
 
-__all__ = ["REMARKS", "Elapsed", "Observation", "Screenshot", "remarks"]
-
-
 _SAVED_QUALITY = 90
 # Rectangles that a notebook is shown.
 _MOST_MARKED = 200

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ready"]
-
 
 class _HasDescriptor(Protocol):
     def fileno(self) -> int: ...

@@ -11,8 +11,6 @@ from typing import NoReturn
 
 from deskhand.errors import ActionError, BackendError, DeskhandError, Untypable
 
-__all__ = ["MASK", "Secret", "clean", "conceal", "one_line", "visible"]
-
 MASK = "***"
 """What is shown instead of a secret."""
 

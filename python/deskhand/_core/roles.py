@@ -6,8 +6,6 @@ tables.
 
 from __future__ import annotations
 
-__all__ = ["ARIA_ROLES", "CLIPPING", "GENERIC", "ROLES", "STATES", "UNCLIPPED", "aria_role", "states_of"]
-
 ROLES = (
     "invalid", "accelerator-label", "alert", "animation", "arrow", "calendar", "canvas", "check-box", "check-menu-item",
     "color-chooser", "column-header", "combo-box", "date-editor", "desktop-icon", "desktop-frame", "dial", "dialog",

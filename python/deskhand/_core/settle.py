@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Rect
 
-__all__ = ["Activity", "Lag", "Reason", "Settle", "SettleResult"]
-
 _LONGEST_TIMEOUT = 3600.0
 
 

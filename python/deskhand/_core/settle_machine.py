@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Rect
 
-
-__all__ = ["Machine"]
-
-
 # An application at rest answers a probe within a few milliseconds.
 _LATE = 0.02
 # The most probes on the way at once: they locate the moment of silence to a sixteenth of a trip.

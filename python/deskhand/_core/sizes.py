@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 # More than any picture that can be made.
 _LARGEST = 2**20
 
-__all__ = ["MODELS", "Fit", "PictureSize", "picture_size"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fit:

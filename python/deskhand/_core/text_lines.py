@@ -16,21 +16,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.window import Window
 
-__all__ = [
-    "Found",
-    "Line",
-    "alike",
-    "bands",
-    "clean_line",
-    "follow",
-    "grow",
-    "in_order",
-    "middle",
-    "replaced",
-    "silent_areas",
-    "subtract",
-]
-
 _LONGEST = 500
 # Pixels around a region that a detector is given.
 _AROUND = 12

@@ -21,8 +21,6 @@ from deskhand.errors import ConnectFailed
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["PinnedSocket", "read_regular"]
-
 _CREDENTIALS = struct.Struct("3i")
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deskhand._core.geometry import Rect
 
-__all__ = ["Window"]
-
 
 @dataclass(frozen=True, slots=True)
 class Window:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["Calls", "Part", "of_part"]
-
 _P = TypeVar("_P")
 _T = TypeVar("_T")
 _STOP_PERIOD = 0.05

@@ -9,8 +9,6 @@ from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, P
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["encode"]
-
 # The kinds of `rust/python/src/x11.rs`.
 _ENCODE: dict[type, Callable[[Event], tuple[int, int, int]]] = {
     PointerMove: lambda e: (0, e.x, e.y),  # type: ignore[union-attr] # the key of this table is the type of `e`

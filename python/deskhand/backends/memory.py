@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.window import Window
 
-__all__ = ["MemoryBackend"]
-
 
 class MemoryBackend:
     """Records events and shows what is painted on it.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand._native import Screen
 
-__all__ = ["Backend", "Missed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Missed:

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand._core.window import Window
 
-__all__ = ["COMMANDS"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _WINDOW_LIMIT = 5.0

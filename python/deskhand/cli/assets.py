@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deskhand.cli.common import clean, examples, json_option, show_json
+from deskhand._core.redaction import clean
+from deskhand.cli.common import examples, json_option, show_json
 
 if TYPE_CHECKING:
     from deskhand.episodes.tasks.osworld.assets import Assets
-
-__all__ = ["COMMANDS", "use_assets"]
 
 _directory = click.option(
     "--assets",

@@ -12,8 +12,6 @@ import click
 from deskhand.cli.common import examples, json_option, show_json
 from deskhand.policy.audit import verify as verify_log
 
-__all__ = ["COMMANDS"]
-
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-__all__ = ["COMMANDS"]
-
 
 @click.command(hidden=True, add_help_option=False, context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1)

@@ -22,29 +22,6 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Rect
     from deskhand._core.observation import Observation
 
-__all__ = [
-    "chosen",
-    "clean",
-    "describe",
-    "desktop_option",
-    "examples",
-    "explain",
-    "file_to_write",
-    "is_quiet",
-    "json_option",
-    "millis",
-    "names_that_begin",
-    "numbers",
-    "observation_data",
-    "place",
-    "quiet_option",
-    "report",
-    "show_json",
-    "standard_input",
-    "table",
-    "write_file",
-]
-
 _SHOWN_RECTS = 8
 _Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 

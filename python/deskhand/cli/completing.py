@@ -7,8 +7,6 @@ from click.shell_completion import get_completion_class
 
 from deskhand.cli.common import examples
 
-__all__ = ["COMMANDS"]
-
 _SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_DESKHAND_COMPLETE"
 

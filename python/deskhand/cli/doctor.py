@@ -15,8 +15,6 @@ from deskhand.machine.interface import SHARED_MEMORY_ENOUGH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Check", "State", "examine", "judge"]
-
 
 class State(StrEnum):
     """The result of a check."""

@@ -20,9 +20,6 @@ from deskhand.machine import runtime_directory
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-
-__all__ = ["CJK", "SHM", "TMP", "DisplayFacts", "Facts", "Fonts", "Lock", "System", "Target", "probe", "squeeze"]
-
 # Where X11 clients and shared memory are, on every system.
 TMP = "/tmp"  # noqa: S108
 SHM = "/dev/shm"  # noqa: S108

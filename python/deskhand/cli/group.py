@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from deskhand._core.redaction import clean
 from deskhand._native import __version__
-from deskhand.cli.common import clean, examples, quiet_option
+from deskhand.cli.common import examples, quiet_option
 from deskhand.errors import DeskhandError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
-
-__all__ = ["commands", "run", "run_command"]
 
 
 class _Listed(NamedTuple):

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from deskhand.policy.rules import Ask, Context, JudgedAction, Policy
 
-__all__ = ["guard_options", "guarded", "served_key"]
-
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 _ALL = frozenset(ActionClass) - {ActionClass.SAFETY_CHECK}

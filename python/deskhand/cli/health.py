@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deskhand.cli.common import clean, desktop_option, examples, json_option, show_json
+from deskhand._core.redaction import clean
+from deskhand.cli.common import desktop_option, examples, json_option, show_json
 from deskhand.cli.doctor import Check, State, examine
 from deskhand.cli.doctor_facts import System, Target
 from deskhand.errors import ActionError, DeskhandError
@@ -14,8 +15,6 @@ from deskhand.launchers import registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = ["COMMANDS"]
 
 _COLOURS = {State.OK: "green", State.WARN: "yellow", State.FAIL: "red"}
 

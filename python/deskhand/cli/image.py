@@ -7,10 +7,9 @@ import time
 import click
 
 from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json, table
+from deskhand.launchers.docker.confinement import STAGES
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
-from deskhand.launchers.docker.images import STAGES, build_image, check_image
-
-__all__ = ["COMMANDS"]
+from deskhand.launchers.docker.images import build_image, check_image
 
 _FAILED = 1
 

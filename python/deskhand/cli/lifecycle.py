@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deskhand._core.readiness import ready
+from deskhand._core.redaction import clean
 from deskhand.backends.x11.backend import glance
 from deskhand.cli.common import (
     chosen,
-    clean,
     desktop_option,
     examples,
     json_option,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Size
     from deskhand.desktop.desktop import Desktop
-
-__all__ = ["COMMANDS"]
 
 _NAME_ATTEMPTS = 5
 # The guard gives programs 1 s and the X server 2 s before it kills them.

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deskhand.cli.common import clean, show_json, table
+from deskhand._core.redaction import clean
+from deskhand.cli.common import show_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deskhand.episodes.tasks.osworld.plan import Reason
-
-__all__ = ["announce", "is_foreign", "plan"]
 
 _BROKEN = "broken"
 

@@ -28,8 +28,6 @@ from deskhand.cli.replaying import replay_run
 if TYPE_CHECKING:
     from deskhand.backends.vnc.recording import Decoded
 
-__all__ = ["COMMANDS"]
-
 
 def _vnc_target(_ctx: click.Context, param: click.Parameter, value: str) -> str:
     if not is_vnc(value):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from deskhand.cli.common import clean, examples, is_quiet, json_option, quiet_option, show_json
+from deskhand._core.redaction import clean
+from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json
 from deskhand.errors import shown
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.play.replay import Difference, Replayed
     from deskhand.episodes.record.export import Form
     from deskhand.episodes.record.frame_diff import Region
-
-__all__ = ["COMMANDS", "replay_run"]
 
 _FORMS = ("osworld", "atif", "video", "html")
 _SHOWN = 10

@@ -18,8 +18,6 @@ from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, s
 if TYPE_CHECKING:
     from deskhand.episodes.report.page import Frames
 
-__all__ = ["COMMANDS"]
-
 _DIRECTORY = click.Path(exists=True, file_okay=False)
 
 

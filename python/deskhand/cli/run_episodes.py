@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from deskhand._core.redaction import clean
 from deskhand.cli.assets import use_assets
-from deskhand.cli.common import clean, examples, is_quiet, quiet_option
+from deskhand.cli.common import examples, is_quiet, quiet_option
 from deskhand.cli.planning import announce, plan
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.run.plan import News
     from deskhand.episodes.run.run import Begun
-
-__all__ = ["COMMANDS"]
 
 _INTERRUPTED = 130
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

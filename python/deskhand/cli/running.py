@@ -7,10 +7,9 @@ import sys
 
 import click
 
-from deskhand.cli.common import chosen, clean, desktop_option, examples, json_option, millis, show_json, standard_input
+from deskhand._core.redaction import clean
+from deskhand.cli.common import chosen, desktop_option, examples, json_option, millis, show_json, standard_input
 from deskhand.launchers.targets import connect
-
-__all__ = ["COMMANDS"]
 
 # The exit codes of timeout(1) and shells.
 _TIMED_OUT, _INTERRUPTED = 124, 130

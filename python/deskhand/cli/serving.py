@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["COMMANDS"]
-
 _FILE = click.Path(exists=True, dir_okay=False)
 # The module with the application of each protocol, the extra that it needs, and what is checked to be installed.
 _PROTOCOLS = {

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deskhand.cli.common import clean, examples, is_quiet, json_option, quiet_option, show_json, table
+from deskhand._core.redaction import clean
+from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deskhand.episodes.play.admission import Admission, Instance
     from deskhand.episodes.tasks.task import Task
-
-__all__ = ["COMMANDS"]
 
 _CHOICE = "TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, or `module:Class`."
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deskhand.watch.grants import Scope
     from deskhand.watch.server import Application
 
-__all__ = ["COMMANDS"]
-
 _FILE = click.Path(exists=True, dir_okay=False)
 _MOST_LINKS = 20
 

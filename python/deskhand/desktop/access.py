@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Interceptor, SafetyCheck
     from deskhand.desktop.view import View
 
-__all__ = ["bare", "commands_of", "core_of", "is_judged", "keep", "latest", "pass_on", "review"]
-
 _D = TypeVar("_D", bound="Desktop")
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CleanupStack"]
-
 
 class CleanupStack:
     """Steps, of which the last one added is run first. A step that was interrupted is run again, and must allow that.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from deskhand._core.events import Step
     from deskhand.actions import Action
 
-__all__ = ["Clicks"]
-
 # Seconds within which a click counts as the second of a double click: Chromium, Tk and Java take 0.5, GTK and Qt 0.4.
 _INTERVAL = 0.5
 # The longest wait, even on a desktop whose setting is longer.

@@ -9,8 +9,6 @@ from deskhand._core.arguments import expect_encodable
 if TYPE_CHECKING:
     from deskhand.desktop.view import View
 
-__all__ = ["Clipboard"]
-
 _LIMIT = 5.0
 
 

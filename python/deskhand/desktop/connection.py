@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from deskhand.machine.processes import Programs
     from deskhand.machine.shell import Operate, Shell
 
-__all__ = ["NO_MACHINE", "Core"]
-
 NO_MACHINE = 'use deskhand.launch("docker"), or desktop.host (--host) for what may run on this machine, as you'
 """What to do if the desktop has no machine of its own."""
 

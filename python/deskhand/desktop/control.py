@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Holder, Interceptor, Operation
     from deskhand.desktop.view import View
 
-__all__ = ["Control", "Hold", "ask_for_help"]
-
 _LIMIT = 5.0
 _SLICE = 0.01
 _LARGEST_ID = 2**53

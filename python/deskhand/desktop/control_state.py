@@ -27,21 +27,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.operations import Operation
 
-__all__ = [
-    "ControlEvent",
-    "ControlState",
-    "HearsControl",
-    "HelpRequest",
-    "Holding",
-    "Pause",
-    "SharesControl",
-    "hears_control",
-    "held_by",
-    "name_of",
-    "outside_of_holds",
-    "text_of",
-]
-
 _LONGEST_NAME = 100
 _LONGEST_TEXT = 2000
 _MOST_REQUESTS = 16

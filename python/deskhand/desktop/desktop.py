@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from deskhand.machine.processes import Programs
     from deskhand.machine.program import Program
 
-__all__ = ["Desktop"]
-
 _T = TypeVar("_T")
 
 _STOP_LIMIT = 5.0

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     # What an element is made of: given as it was, it is made again.
     _Basis: TypeAlias = tuple[_Given, Rect | None, Rect, tuple[Window, ...], str | None]
 
-__all__ = ["TELLS_NOTHING", "ElementReader"]
-
 _LONGEST_TITLE = 80
 # Seconds: for one reading within a wait, between two of them, and without a change before something counts as still.
 _ONE_READ = 1.0

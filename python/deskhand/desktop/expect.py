@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from deskhand._core.elements import Elements
     from deskhand.desktop.search import Search
 
-__all__ = ["Expectations", "expect"]
-
 _T_co = TypeVar("_T_co", covariant=True)
 _T = TypeVar("_T")
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.connection import Core
     from deskhand.desktop.operations import Interceptor, Operation
 
-__all__ = ["operate"]
-
 _T = TypeVar("_T")
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand.backends.protocols import Backend
 
-__all__ = ["examine", "is_blank", "missing", "neighbour", "unstarted"]
-
 # On a smaller screen the pointer's image may be all there is.
 _LEAST_JUDGED = 64
 

@@ -11,8 +11,6 @@ from deskhand.errors import Closed, UnsupportedAction
 if TYPE_CHECKING:
     from deskhand.desktop.connection import Core
 
-__all__ = ["latest", "leave", "pass_on", "renew"]
-
 
 def renew(core: Core) -> Core:
     """See `Desktop.reset`."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand._core.observation import Observation
     from deskhand.actions import Action
 
-__all__ = ["Locator"]
-
 _OPTIONS = ("option", "listitem", "menuitem", "menuitemradio", "menuitemcheckbox", "cell")
 _WRITTEN_IN = {"textbox", "combobox", "spinbutton"}
 

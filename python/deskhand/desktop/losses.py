@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from deskhand.backends.protocols import Backend
     from deskhand.machine.interface import Inside
 
-__all__ = ["MAY_TELL_OF_A_LOSS", "check_alive", "loss_behind", "losses_told", "raise_told"]
-
 MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, DeskhandTimeout)
 # Seconds for which a desktop that is to be made as new, or handed over, is checked for a loss.
 _ALIVE_LIMIT = 1.0

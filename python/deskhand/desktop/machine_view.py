@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deskhand.machine.interface import CommandResult, Inside, Listing, Usage, Where
     from deskhand.machine.shell import Shell
 
-__all__ = ["Commands", "Host", "Machine"]
-
 _T = TypeVar("_T")
 
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.watcher import Watch
     from deskhand.machine.interface import Inside
 
-__all__ = ["ScreenReader"]
-
 _STATES = frozenset({"enabled", "sensitive", "showing", "visible"})
 # Pixels of a picture that the library gets at once: its memory grows with them, and nothing stops it before it has found their
 # lines.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Engine", "engine"]
-
 _SETTINGS = {
     "Global.log_level": "critical",
     "Global.use_cls": False,

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
     from deskhand.desktop.desktop import Desktop
 
-__all__ = [
-    "CallContext",
-    "Holder",
-    "Interceptor",
-    "Operation",
-    "SafetyCheck",
-    "calling",
-    "check_interceptors",
-    "current_call",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SafetyCheck:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.connection import Core
     from deskhand.desktop.sending import Sender
 
-__all__ = ["Paster"]
-
 _PASTE_LIMIT = 5.0
 # Seconds to wait for a text to appear after it was taken.
 _PASTE_SHOWN = 1.0

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.connection import Core
 
-__all__ = ["Performance", "open_elements", "plain_actions", "settings_of"]
-
 # Actions after which the next one of the same call need not wait for the screen: they are parts of a gesture, or do nothing.
 _NO_WAIT_AFTER = (
     CursorPosition,

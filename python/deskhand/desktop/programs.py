@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.watcher import Watch
     from deskhand.machine.processes import Programs
 
-__all__ = ["STARTUP_ID", "start_program"]
-
 STARTUP_ID = "DESKTOP_STARTUP_ID"
 
 _FOCUS_LIMIT = 1.0

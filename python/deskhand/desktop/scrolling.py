@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Rect
     from deskhand.backends.protocols import Backend
 
-__all__ = ["Scroll", "scroller"]
-
 # Notches of the wheel: the first time, and at most at once.
 _NOTCHES, _MOST_NOTCHES = 4, 40
 # Seconds: for an application to say that it scrolls, and without a change until it is said that nothing scrolls.

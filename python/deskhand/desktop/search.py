@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.view import View
 
-__all__ = ["Search", "listed", "make_query"]
-
 _LOOK_AGAIN = 0.04
 # Seconds until elements that are scrolled out of sight are read too, and between two such readings.
 _SHOWS_SOON, _LOOK_DEEPER_AGAIN = 0.2, 0.5

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand.backends.protocols import Missed
     from deskhand.desktop.connection import Core
 
-__all__ = ["Sender"]
-
 # The wait after a hover or a part of a drag: toolkits forward motion once a frame, and draw within one or two.
 _ANSWER = Settle(quiet=0.03, reaction=0.05, timeout=0.25)
 # Seconds for a part of a text to appear.

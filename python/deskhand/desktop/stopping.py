@@ -15,8 +15,6 @@ from deskhand.errors import DeskhandError, DesktopLost
 if TYPE_CHECKING:
     from deskhand.desktop.connection import Core
 
-__all__ = ["stop"]
-
 _HALT_SLICE = 0.01
 _STOP_PERIOD = 0.002
 _END_PERIOD = 0.05

@@ -37,19 +37,6 @@ from deskhand.errors import ActionError, UnsupportedAction, Untypable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "CLICK_GAP",
-    "DEFAULT_NOTCHES",
-    "DEFAULT_WAIT",
-    "MAX_NOTCHES",
-    "PIXELS_PER_NOTCH",
-    "PressedKeys",
-    "SecretEvents",
-    "held",
-    "release",
-    "translate",
-]
-
 PIXELS_PER_NOTCH = 100
 """Screen pixels of a scroll distance that make one wheel notch, as in OpenAI's guide."""
 

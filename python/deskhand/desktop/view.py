@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.control_state import Holding
     from deskhand.desktop.operations import Interceptor
 
-__all__ = ["HeldView", "View"]
-
 _T = TypeVar("_T")
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand.backends.protocols import Backend
 
-__all__ = ["GRACE", "Watch"]
-
 # The longest wait, so that a stop by another thread takes effect soon.
 _SLICE = 0.25
 # Extra time at the end, so that a slow server is not reported as silent.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.view import View
 
-__all__ = ["Windows"]
-
 _LONGEST_TITLE = 300
 # Of windows that an error names.
 _MOST = 10

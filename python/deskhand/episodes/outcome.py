@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RULES", "Cause", "Rule"]
-
 
 class Cause(StrEnum):
     """Why an episode is not a plain success or failure."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.connection import Core
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["Turns", "turns_of"]
-
 
 @dataclass(eq=False, slots=True)
 class _Waiting:

@@ -19,18 +19,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "CallDelta",
-    "Delta",
-    "Partial",
-    "ThinkingTags",
-    "gemini_text",
-    "inside_thinking",
-    "is_of_a_format",
-    "read",
-    "split_thinking",
-]
-
 _TAGS = ("think", "thinking", "thought", "reason", "reasoning")
 _OPENING = re.compile(rf"<({'|'.join(_TAGS)})>", re.IGNORECASE)
 _LONGEST = max(map(len, _TAGS)) + len("</>")

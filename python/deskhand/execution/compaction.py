@@ -59,9 +59,6 @@ from deskhand.execution.types import CompactionStrategy
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
-__all__ = ["compact", "compact_async", "compacted"]
-
-
 # A text that is cut shorter is useless.
 _SHORTEST = 200
 

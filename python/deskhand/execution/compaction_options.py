@@ -18,18 +18,6 @@ from deskhand.execution.histories import (
 )
 from deskhand.execution.types import CompactionStrategy
 
-__all__ = [
-    "LEFT_OUT",
-    "PICTURE_TOKENS",
-    "SUMMARY",
-    "Compacted",
-    "Compaction",
-    "Summarize",
-    "default_priority",
-    "estimate_tokens",
-    "is_summary",
-]
-
 PICTURE_TOKENS = 1500
 """The estimate for a picture: about what the providers count for a screen of 1280x800."""
 LEFT_OUT = (

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from deskhand.execution.compaction_options import Compaction
     from deskhand.execution.histories import Message
 
-__all__ = ["Ask", "Conversation", "Turn"]
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from deskhand.execution.functions import AnyDesktop, Function, Functions
 
-__all__ = ["Executor", "failed", "succeeded"]
-
 
 def failed(results: Mapping[str, ExecutionResult]) -> bool:
     """A condition: a call that this one depends on did not succeed."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from deskhand.aio.desktop import AsyncDesktop
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["AnyDesktop", "Function", "Functions", "desktop_functions", "functions_of"]
-
 if TYPE_CHECKING:
     AnyDesktop: TypeAlias = Desktop | AsyncDesktop | ModelSession | AsyncModelSession
     """A desktop in any of the forms that can act."""

@@ -16,24 +16,6 @@ from typing import Any, TypeAlias
 from deskhand.providers.cua.messages import AgentMessage
 from deskhand.providers.payload import expect_object
 
-__all__ = [
-    "Message",
-    "Pairs",
-    "Path",
-    "count_pictures",
-    "has_calls",
-    "is_instruction",
-    "is_picture",
-    "is_reasoning",
-    "is_task",
-    "pairs_of",
-    "plain_of",
-    "saying",
-    "texts_of",
-    "with_text",
-    "without_pictures",
-]
-
 Message: TypeAlias = AgentMessage | Mapping[str, Any]
 """A message in any of the formats."""
 

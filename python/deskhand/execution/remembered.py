@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from deskhand.execution.types import RequestFunctionCall
 
-__all__ = ["messages_of"]
-
 
 def messages_of(said: str, calls: Sequence[RequestFunctionCall]) -> list[dict[str, Any]]:
     """The turn's text, its calls, and their results, as messages.

@@ -22,8 +22,6 @@ from deskhand.execution.stream_events import ToolCallStreamChunk
 from deskhand.execution.tool_calls import AIToolCall, CUAction
 from deskhand.execution.types import ExecutionStatus, RequestFunctionCall
 
-__all__ = ["failed_request", "request_of", "whole_arguments"]
-
 
 def request_of(
     call: AIToolCall | CUAction | ToolCallStreamChunk, agent_id: str | None = None, *, computer: str | None = None

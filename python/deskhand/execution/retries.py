@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from deskhand._core.arguments import LONGEST, expect_number, expect_seconds
 from deskhand.errors import ActionError, DesktopLost, PolicyDenied
 
-__all__ = ["Backoff", "is_hopeless"]
-
 
 @dataclass(frozen=True, slots=True)
 class Backoff:

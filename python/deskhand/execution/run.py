@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from deskhand.execution.functions import Function
     from deskhand.execution.schedule import Lane
 
-
-__all__ = [
-    "ExecutionEvent",
-    "ExecutorState",
-    "Run",
-    "When",
-]
-
 ExecutionEvent = FunctionExecutionStart | FunctionExecutionComplete
 """An event of a batch."""
 When: TypeAlias = Callable[[Mapping[str, ExecutionResult]], bool]

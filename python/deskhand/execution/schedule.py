@@ -42,8 +42,6 @@ from deskhand.execution.types import ExecutionResult, ExecutionStatus, FunctionC
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
-__all__ = ["Lane", "Schedule", "find_cycle", "fingerprint", "flow", "overall_status"]
-
 _ONE_AT_A_TIME = (FunctionCallStrategy.SEQUENTIAL, FunctionCallStrategy.PIPELINE)
 
 

@@ -15,20 +15,6 @@ from deskhand.execution.types import (  # noqa: TC001
     RequestFunctionCall,
 )
 
-__all__ = [
-    "AgentSwitch",
-    "Completion",
-    "FunctionCallsExtracted",
-    "FunctionDetection",
-    "FunctionExecutionComplete",
-    "FunctionExecutionStart",
-    "ReinvokeSignal",
-    "ResponseResult",
-    "StreamChunk",
-    "StreamEvent",
-    "ToolCallStreamChunk",
-]
-
 
 @dataclass(slots=True)
 class ToolCallStreamChunk:

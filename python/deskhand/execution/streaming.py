@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from deskhand.execution.types import RequestFunctionCall
 
-__all__ = ["Accumulator"]
-
 # The reasons for which a response ends by itself, or because it was too long: its complete calls are valid.
 _MEANT = ("stop", "tool_calls", "function_call", "length", "STOP", "MAX_TOKENS")
 _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")

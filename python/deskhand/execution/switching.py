@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from deskhand.execution.types import RequestFunctionCall
 
-__all__ = ["Agent", "SwitchRule", "Switchboard"]
-
 SwitchRule: TypeAlias = Callable[[str, SwitchContext], str | None]
 """Gets the current agent and the results of the calls, and returns the next agent; None or the current one for no change."""
 

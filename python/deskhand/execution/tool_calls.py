@@ -25,33 +25,6 @@ from deskhand._core.arguments import expect
 from deskhand.actions import Action
 from deskhand.errors import ActionError, shown
 
-__all__ = [
-    "AIToolCall",
-    "CUAction",
-    "CUBackClick",
-    "CUDrag",
-    "CUForwardClick",
-    "CUKeypress",
-    "CUKeypressHold",
-    "CULeftMouseClick",
-    "CULeftMouseDoubleClick",
-    "CULeftMouseDown",
-    "CULeftMouseTripleClick",
-    "CULeftMouseUp",
-    "CUMiddleClick",
-    "CUMove",
-    "CURightClick",
-    "CUScreenshot",
-    "CUScroll",
-    "CUType",
-    "CUWait",
-    "ComputerUseAction",
-    "ComputerUseEnvironment",
-    "JSONType",
-    "RuntimeVariable",
-    "computer_use_action",
-]
-
 JSONType: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict."""
 

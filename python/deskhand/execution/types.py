@@ -17,19 +17,6 @@ from enum import Enum
 from typing import Any, ClassVar, TypeAlias
 from uuid import uuid4
 
-__all__ = [
-    "AgentCapability",
-    "AgentSwitchTrigger",
-    "CompactionStrategy",
-    "ExecutionResult",
-    "ExecutionStatus",
-    "FunctionCallInfo",
-    "FunctionCallStrategy",
-    "RequestFunctionCall",
-    "SwitchContext",
-    "new_id",
-]
-
 ProviderChunk: TypeAlias = Any
 """OpenAI's `ChatCompletionChunk` or Google's `GenerateContentResponse`; neither package is needed here."""
 

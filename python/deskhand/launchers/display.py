@@ -9,8 +9,6 @@ from deskhand._core.arguments import expect_integer, expect_size, expect_text, e
 from deskhand.errors import ActionError, shown
 from deskhand.machine.program_arguments import check_timeout
 
-__all__ = ["LARGEST_SCREEN", "check_display", "check_method"]
-
 LARGEST_SCREEN = 16384
 """Pixels of a side."""
 

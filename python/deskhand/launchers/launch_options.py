@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from deskhand.policy.audit import AuditLog
     from deskhand.policy.rules import Ask, Policy
 
-__all__ = ["EnvironmentOptions", "LaunchOptions"]
-
 
 class EnvironmentOptions(UnlimitedOptions, total=False):
     """What `deskhand.launch` takes, but what the pool of an environment decides, and `limits`, which are the task's there."""

@@ -8,8 +8,6 @@ import warnings
 
 from deskhand.machine.interface import LeftOutWarning
 
-__all__ = ["LeftOut", "kind_of"]
-
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 # How many of the parts that are missing in a copy are named.
 _MOST_NAMED = 100

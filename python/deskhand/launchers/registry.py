@@ -21,8 +21,6 @@ from deskhand.machine.runtime_directory import runtime_directory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Entry", "add", "entries", "find", "free_name", "remove", "update"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from deskhand.policy.audit import AuditLog
     from deskhand.policy.rules import Ask, Policy
 
-__all__ = ["connect", "guarded", "launch"]
-
 _RETRY_PERIOD = 0.02
 _DOCKER = "docker://"
 _BACKENDS = ("local", "docker")

@@ -5,8 +5,6 @@ This module owns the names of environment variables and settings. What must neve
 
 from __future__ import annotations
 
-__all__ = ["ANIMATED", "STILL", "SWITCHED_OFF", "SWITCHED_ON"]
-
 SWITCHED_OFF = {"NO_AT_BRIDGE": "1"}
 """For programs without a bus: GTK would wait for one, and complain."""
 SWITCHED_ON = {

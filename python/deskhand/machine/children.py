@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["end", "has_ended"]
-
 _FIRST_DELAY, _LONGEST_DELAY = 0.0005, 0.05
 
 

@@ -20,8 +20,6 @@ from deskhand.machine.processes import Guard
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HostSession", "host_environment"]
-
 _SCRIPT = Path(__file__).parents[1] / "launchers/docker/image/files/usr/local/lib/deskhand/session"
 _PIECE = 1 << 16
 _END_LIMIT = 10.0

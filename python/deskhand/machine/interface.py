@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from deskhand.errors import DesktopLost
     from deskhand.machine.program import Program
 
-__all__ = [
-    "SHARED_MEMORY_ENOUGH",
-    "CommandResult",
-    "Inside",
-    "LeftOutWarning",
-    "Listing",
-    "Outcome",
-    "Session",
-    "Usage",
-    "Where",
-    "outcome_of",
-]
-
 # Bytes of /dev/shm that browsers need: their pages crash when it is full.
 SHARED_MEMORY_ENOUGH = 256 << 20
 

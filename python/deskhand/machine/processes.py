@@ -28,8 +28,6 @@ from deskhand.machine import children, runtime_directory
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Guard", "Programs", "log_name", "tail"]
-
 # It knows nothing of the package around it, and is imported, not run as a script, which would be compiled each time.
 _GUARD = Path(__file__).parent / "guard" / "guard.py"
 _RUN = "import sys; sys.path.append(sys.argv[1].rpartition('/guard/')[0]); from guard.guard import main; main()"

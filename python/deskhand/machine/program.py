@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.window import Window
 
-__all__ = ["Program"]
-
 
 def _not_known() -> int | None:
     return None

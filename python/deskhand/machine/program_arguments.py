@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from deskhand._core.arguments import LONGEST, expect_path, expect_word
 from deskhand.errors import ActionError, shown
 
-__all__ = ["check_timeout", "program_directory", "program_variables", "program_words"]
-
 # Splitting one takes time with the square of its length; no word of a program's may be longer.
 _LONGEST_LINE = 1 << 17
 

@@ -16,17 +16,6 @@ from deskhand.machine.guard.removal import remove_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "BROWSER_SOCKET",
-    "GUARD_SOCKET",
-    "hold",
-    "needs_room",
-    "private_directory",
-    "remove_left",
-    "runtime_directory",
-    "spare_bytes",
-]
-
 # The path of a socket has 108 bytes (sun_path of unix(7)), the last of which is 0.
 _SOCKET_PATH = 107
 GUARD_SOCKET = "guard.sock"

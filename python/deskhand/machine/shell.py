@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from deskhand.machine.interface import Outcome, Session
 
-__all__ = ["Operate", "Shell", "check_command", "in_subshell"]
-
 _T = TypeVar("_T")
 
 # How often, in seconds, a silent session is checked to be running.

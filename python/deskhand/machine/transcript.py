@@ -12,8 +12,6 @@ from __future__ import annotations
 import codecs
 from collections import deque
 
-__all__ = ["ERRORS", "OUTPUT", "Kept", "Transcript"]
-
 OUTPUT, ERRORS = 1, 2
 # Less is kept of what background jobs write between two commands than of a command.
 _BETWEEN = 8

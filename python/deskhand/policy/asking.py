@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
 
-__all__ = ["ASKED", "Asked", "answer"]
-
 
 class Asked:
     """One call of `answer`, as the function that is asked sees it.

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from deskhand.policy.rules import JudgedAction
 
-__all__ = ["AuditLog", "Texts", "Verification", "verify"]
-
 Texts = Literal["full", "mac", "none"]
 """How a text is written: in full, as its length and a keyed hash, or not at all. Secrets are never written.
 

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.control_state import ControlEvent
     from deskhand.policy.rules import Ask, Policy
 
-__all__ = ["ASK_TIMEOUT", "POLICY_TIMEOUT", "Guard"]
-
 POLICY_TIMEOUT = 5.0
 """Default time limit for a policy's decision, in seconds."""
 ASK_TIMEOUT = 60.0

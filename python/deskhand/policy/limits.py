@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from deskhand.policy.rules import JudgedAction
 
-__all__ = ["Buckets", "RateLimits"]
-
-
 _LOOKING = (act.TakeScreenshot, act.Zoom)
 
 

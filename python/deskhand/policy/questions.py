@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from deskhand.policy.rules import Context, JudgedAction
 
-__all__ = ["QUESTION_TIMEOUT", "Question", "QuestionEvent", "Questions", "question_of"]
-
 QUESTION_TIMEOUT = 300.0
 """Default time limit for a person's answer, in seconds."""
 

@@ -17,23 +17,6 @@ from deskhand._core.redaction import Secret
 from deskhand.desktop.operations import Operation, SafetyCheck
 from deskhand.errors import ActionError, shown
 
-__all__ = [
-    "ActionClass",
-    "Answer",
-    "Ask",
-    "ClassPolicy",
-    "Context",
-    "Decision",
-    "JudgedAction",
-    "NoPolicyWarning",
-    "Policy",
-    "Ruling",
-    "Verdict",
-    "changes_what_runs",
-    "check_deed",
-    "classify",
-]
-
 
 class NoPolicyWarning(UserWarning):
     """A model acts on a desktop without a policy. Silence it with `warnings.filterwarnings` where that is intended."""

@@ -9,10 +9,10 @@ import time
 from typing import TYPE_CHECKING, Self, Unpack
 
 from deskhand.aio.desktop import AsyncDesktop
-from deskhand.desktop.access import core_of
+from deskhand.desktop.access import core_of, latest
 from deskhand.errors import ActionError
 from deskhand.pool.pool import Pool, checked
-from deskhand.pool.worker import PoolWorker, Ticket, latest
+from deskhand.pool.worker import PoolWorker, Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.launchers.launch_options import LaunchOptions
     from deskhand.pool.status import PoolStatus, ResetBy
-
-__all__ = ["AsyncLease", "AsyncPool"]
 
 
 class AsyncLease:

@@ -7,16 +7,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from deskhand.desktop.access import core_of
+from deskhand.desktop.access import core_of, latest
 from deskhand.errors import ActionError, BackendError
-from deskhand.pool.worker import PoolWorker, Ticket, latest
+from deskhand.pool.worker import PoolWorker, Ticket
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from deskhand.desktop.desktop import Desktop
-
-__all__ = ["Lease"]
 
 
 class Lease:

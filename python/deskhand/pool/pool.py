@@ -44,15 +44,13 @@ if TYPE_CHECKING:
     from deskhand.launchers.launch_options import LaunchOptions
     from deskhand.pool.status import PoolStatus, ResetBy
 
-__all__ = ["Pool"]
-
-
 _RESETS = ("fresh", "session")
 _CHECK_PERIOD = 1.0
 _CLOSE_LIMIT = 60.0
 
 
 def checked(timeout: float | None) -> float | None:
+    """The time limit of an `acquire`, in seconds; raise if it is none."""
     return None if timeout is None else expect_seconds("acquire: timeout", timeout)
 
 

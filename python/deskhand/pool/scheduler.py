@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-__all__ = ["Check", "End", "Order", "PoolScheduler", "Refuse", "Reset", "Serve", "SlotState", "Start"]
-
 FAILURES_TO_REFUSE = 3
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0

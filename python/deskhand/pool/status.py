@@ -10,9 +10,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["PoolStatus", "ResetBy"]
-
-
 ResetBy: TypeAlias = "Literal['fresh', 'session'] | Callable[[Desktop], object]"
 """How a desktop is prepared between two users; see `Pool`."""
 

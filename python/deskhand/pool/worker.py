@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from deskhand.machine.processes import Guard
 
-__all__ = ["PoolWorker", "Ticket", "latest"]
-
-
 _CHECK_LIMIT = 2.0
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Viewport
 
-__all__ = ["decode_plain", "decode_tool", "describe", "encode_plain", "is_read_only", "schema", "whole_schema"]
-
 _POINT = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
 _KEYS = {"type": "array", "items": {"type": "string"}}
 _ELEMENT = {"type": "string", "pattern": "^e[0-9]+$"}

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.values import Browse
 
-__all__ = ["BROWSERS", "PROGRAMS", "SEARCH_PAGE", "browse", "checked_url", "destination"]
-
 BROWSERS = (
     "chromium", "google-chrome", "chrome", "firefox", "brave-browser", "microsoft-edge", "vivaldi", "opera", "librewolf",
     "epiphany", "org.gnome.epiphany", "falkon", "midori",

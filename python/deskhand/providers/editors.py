@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop, ModelSession
 
-__all__ = ["COMMANDS", "AnyEditor", "TextEditor", "carry_out_edit", "editor_of", "with_editor"]
-
 COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
 
 _LARGEST = 4 << 20

@@ -16,8 +16,6 @@ from deskhand.errors import ActionError, shown
 if TYPE_CHECKING:
     from deskhand.machine.interface import Listing
 
-__all__ = ["Text", "inserted", "listed", "numbered", "replaced", "text_of"]
-
 _AROUND = 4
 _MOST_PLACES = 20
 

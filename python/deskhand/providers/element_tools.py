@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from deskhand._core.elements import Elements
     from deskhand._core.geometry import Viewport
 
-__all__ = ["ELEMENTS", "NOTE", "decode_elements", "describe_elements", "elements_schema", "encode_elements", "told"]
-
 ELEMENTS = "elements"
 """The name of the tool."""
 

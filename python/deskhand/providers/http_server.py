@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from deskhand.aio.desktop import AsyncDesktop
 
-__all__ = ["FOR_WEB_PAGES", "UNKNOWN_KEY", "HttpServer", "log", "parsed", "told"]
-
 # A page in this machine's browser could reach a server on loopback. Browsers send Origin, and the clients served here do not.
 FOR_WEB_PAGES = "this is not for web pages"
 UNKNOWN_KEY = "Authentication failed"

@@ -24,20 +24,6 @@ if TYPE_CHECKING:
     from deskhand.machine.interface import CommandResult, Outcome
     from deskhand.providers.values import ShellAnswer
 
-__all__ = [
-    "CANCELLED",
-    "FAILED",
-    "REFUSED",
-    "TIMED_OUT",
-    "ending_in",
-    "failure_of",
-    "how_it_ended",
-    "notes_on",
-    "outcome",
-    "status_of",
-    "tool_failed",
-]
-
 FAILED = 1
 TIMED_OUT = 124
 """The exit status of a command that its timeout ended, as in coreutils' `timeout`, for providers that want a number."""

@@ -10,23 +10,6 @@ from deskhand._core.geometry import Point
 from deskhand.errors import ActionError, shown
 from deskhand.providers.values import Picture
 
-__all__ = [
-    "expect_command",
-    "expect_float",
-    "expect_int",
-    "expect_list",
-    "expect_object",
-    "expect_point",
-    "expect_string",
-    "length_of",
-    "picture_of_base64",
-    "picture_of_url",
-    "the_rest",
-    "timeout_of",
-    "variables_of",
-]
-
-
 _PAIR = 2
 _EXACT = 2**53
 _LONGEST = 86_400_000

@@ -21,23 +21,6 @@ if TYPE_CHECKING:
     from deskhand.providers.shell_calls import AnyShell
     from deskhand.providers.values import EditAnswer, EditCall, ProviderCall, Result, ShellAnswer, ShellCall
 
-__all__ = [
-    "Codec",
-    "Declares",
-    "EditsFiles",
-    "HasComputer",
-    "HasEditorTool",
-    "HasElementsTool",
-    "HasShellExecutor",
-    "HasTool",
-    "Provider",
-    "ReadsElements",
-    "ReadsShells",
-    "Responds",
-    "RunsCommands",
-    "WritesShells",
-]
-
 
 class Codec(Protocol):
     """A provider's payloads, both ways. Pure."""

@@ -43,16 +43,8 @@ if TYPE_CHECKING:
     from deskhand._core.observation import Observation, Screenshot
     from deskhand._core.settle import Settle
     from deskhand._core.sizes import PictureSize
+    from deskhand.desktop.operations import SafetyCheck
     from deskhand.policy.rules import Ask, Policy
-    from deskhand.providers.values import SafetyCheck
-
-__all__ = [
-    "DESKTOPS",
-    "AnyDesktop",
-    "AsyncModelSession",
-    "ModelSession",
-    "SessionOptions",
-]
 
 _T = TypeVar("_T")
 # After these a model is told no elements: it did nothing, or asked for them.

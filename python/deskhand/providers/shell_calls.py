@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import ModelSession
     from deskhand.providers.values import ShellCall
 
-__all__ = [
-    "AnyShell",
-    "ShellSession",
-    "carry_out_shell",
-    "in_thread",
-    "run_command",
-    "with_model_session",
-    "with_shell",
-]
-
 _T = TypeVar("_T")
 _STOP_PERIOD = 0.05
 

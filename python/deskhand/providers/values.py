@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from deskhand._core.arguments import expect, expect_flag, expect_text
 from deskhand._core.formats import base64, data_url
 from deskhand.actions import Action, elements_of
-from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.machine.program_arguments import program_words
 
@@ -20,28 +19,8 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Point, Viewport
     from deskhand._core.observation import Observation, Screenshot
+    from deskhand.desktop.operations import SafetyCheck
     from deskhand.machine.interface import CommandResult
-
-__all__ = [
-    "Browse",
-    "EditAnswer",
-    "EditCall",
-    "Finish",
-    "Picture",
-    "ProviderCall",
-    "ReadElements",
-    "Result",
-    "SafetyCheck",
-    "ShellAnswer",
-    "ShellCall",
-    "StartProgram",
-    "Step",
-    "expect_call",
-    "one_picture",
-    "refuse_more",
-    "refuse_more_of_a_command",
-    "step_name",
-]
 
 _MAKE_A_CALL = "write ProviderCall(steps=(action,), viewport=screenshot.viewport)"
 BROWSING = ("open", "navigate", "back", "forward", "search")

@@ -20,8 +20,6 @@ from deskhand.errors import ActionError, PolicyDenied, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Grant", "Grants", "Keys", "Scope"]
-
 Scope = Literal["watch", "control", "approve"]
 """What a viewer may do: see the desktop; take control, pause and stop; answer questions of a policy."""
 

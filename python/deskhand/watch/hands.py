@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.control import Hold
 
-__all__ = ["IDLE_LIMIT", "Hands"]
-
 IDLE_LIMIT = 600.0
 """Seconds without input after which a desktop is handed back."""
 

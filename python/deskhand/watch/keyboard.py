@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from deskhand.actions import Action
 
-__all__ = ["Keyboard", "merged"]
-
 # As browsers name them (KeyboardEvent.key).
 _MODIFIERS = {"Control": "ctrl", "Shift": "shift", "Alt": "alt", "Meta": "super"}
 

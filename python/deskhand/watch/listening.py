@@ -15,8 +15,6 @@ from deskhand.watch.site import is_loopback
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["listening", "names_of", "refuse_plain", "server_of"]
-
 
 def refuse_plain(host: str, certificate: str | None, what: str) -> None:
     """Refuse to serve others on the network without TLS.

@@ -16,8 +16,6 @@ from deskhand.errors import ActionError, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["LONGEST_MESSAGE", "TokenBucket", "field_of", "parse", "update_bytes"]
-
 LONGEST_MESSAGE = 1 << 18
 """Bytes of one message of a page; a text for the clipboard is the longest."""
 

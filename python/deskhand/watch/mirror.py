@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.connection import Core
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["Mirror", "Update"]
-
 # Between two copies, at most 60 a second: what a page can show.
 _FRAME = 1 / 60
 # How often the place of the pointer is asked for, which X does not report: while something changes, and at rest.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Operation
     from deskhand.machine.interface import CommandResult
 
-__all__ = ["Operations"]
-
 _MOST = 500
 _LONGEST_TITLE = 300
 _LONGEST_TEXT = 1000

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["Place", "is_inside", "place_of"]
-
 _PROC = Path("/proc")
 _ESTABLISHED = "01"
 _LARGEST_ENVIRONMENT = 1 << 20

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from deskhand.watch.grants import Grant, Scope
     from deskhand.watch.viewer import Viewer
 
-__all__ = ["EXTRA", "Application", "application"]
-
 EXTRA = "watch"
 
 _LONGEST_BODY = 4096

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from deskhand.policy.questions import Questions
     from deskhand.watch.grants import Grants, Scope
 
-__all__ = ["WEB_OPTIONS", "Server", "serve"]
-
 WEB_OPTIONS: dict[str, Any] = {
     "access_log": False,
     "server_header": False,

@@ -16,8 +16,6 @@ from deskhand.errors import ActionError, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Site", "is_loopback"]
-
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SCHEMES = {"http": "http", "ws": "http", "https": "https", "wss": "https"}
 

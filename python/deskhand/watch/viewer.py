@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand.watch.grants import Grant, Grants
     from deskhand.watch.watched import Watched
 
-__all__ = ["ENDED", "PROTOCOL", "GridViewer", "LiveViewer", "Socket"]
-
 PROTOCOL = "deskhand.watch.1"
 
 # Codes of the end of a socket. The first is the standard's own.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Holder
     from deskhand.policy.questions import Question, Questions
 
-__all__ = ["Watched"]
-
 _LONGEST = 2000
 # As a policy names desktops.
 _LONGEST_NAME = 300

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from deskhand.backends.vnc.login import Ends
     from deskhand.backends.vnc.target import VncTarget
 
-__all__ = ["VncBackend"]
-
 T = TypeVar("T")
 
 # A server that comes back does so within the restart time of a supervisor.

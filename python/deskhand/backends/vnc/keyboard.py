@@ -27,8 +27,6 @@ from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, P
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["BUDGET", "CAPS_LOCK", "NUM_LOCK", "Keyboard", "locks_needed"]
-
 BUDGET = 12
 """Different characters beyond the American keyboard's that a connection may type."""
 

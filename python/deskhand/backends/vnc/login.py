@@ -22,8 +22,6 @@ from deskhand.errors import AuthFailed, ConnectFailed, ProtocolViolation
 if TYPE_CHECKING:
     from deskhand.backends.vnc.target import VncTarget
 
-__all__ = ["Entered", "enter"]
-
 # The numbers of RFB's registries.
 _NONE, _VNC, _VENCRYPT, _APPLE = 1, 2, 19, 30
 _PLAIN, _TLS_NONE, _TLS_VNC, _TLS_PLAIN, _X509_NONE, _X509_VNC, _X509_PLAIN = range(256, 263)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from deskhand.backends.vnc.target import VncTarget
 
-__all__ = ["PIXELS", "Decoded", "record", "replay"]
-
 PIXELS = {"raw": 0, "copyrect": 1, "hextile": 5, "zlib": 6, "tight": 7, "zrle": 16}
 """The numbers of the encodings that a server may be asked for."""
 

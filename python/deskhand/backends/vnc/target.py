@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-__all__ = ["VncTarget", "is_vnc", "parse_target"]
-
 _TCP, _UNIX = "vnc://", "vnc+unix://"
 _FIRST_PORT = 5900
 # A number after one colon that is smaller counts displays, as in every VNC viewer.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.events import Event, Step
 
-__all__ = ["Throttled", "X11Backend", "cookie_for", "driver_name", "glance"]
-
 _FAMILY_LOCAL = 256
 _FAMILY_WILD = 65535
 _BY_PATH = "unix:/"

@@ -12,8 +12,6 @@ import time
 from deskhand.backends.x11.backend import X11Backend, driver_name
 from deskhand.errors import ConnectFailed
 
-__all__ = ["main"]
-
 # The guard waits for a stopped server elsewhere; a running one cleans up after a client within milliseconds.
 _LEASE_LIMIT = 3.0
 _RETRY_PERIOD = 0.01

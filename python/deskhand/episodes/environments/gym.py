@@ -38,7 +38,7 @@ except ImportError as _missing:
     raise MissingExtra("gymnasium", "gym") from _missing
 
 from deskhand.desktop.access import commands_of
-from deskhand.episodes.environments.gym_actions import ACTS, KEYS, MODIFIERS, action_of, action_space
+from deskhand.episodes.environments.gym_actions import MODIFIERS, action_of, action_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.task import TaskLimits
     from deskhand.launchers.launch_options import EnvironmentOptions
     from deskhand.pool.status import ResetBy
-
-__all__ = ["ACTS", "KEYS", "MODIFIERS", "DesktopEnv", "DesktopVectorEnv"]
 
 _STILL = Settle(timeout=10.0)
 

@@ -29,8 +29,6 @@ from deskhand.errors import ActionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["ACTS", "KEYS", "MODIFIERS", "action_of", "action_space"]
-
 ACTS = (
     "wait",
     "move",

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from deskhand.pool.status import ResetBy
     from deskhand.providers.values import Result
 
-__all__ = ["OSWorldEnv"]
-
 _STILL = Settle(timeout=10.0)
 
 

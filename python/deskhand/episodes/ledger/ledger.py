@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["EVERYTHING", "Key", "Lease", "Ledger", "Row", "State"]
-
 EVERYTHING = (0, 1)
 """The one shard of a run that is not divided."""
 

@@ -31,8 +31,6 @@ from deskhand.errors import LedgerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Address", "PostgresLedger"]
-
 T = TypeVar("T")
 
 _SCHEMA = "deskhand"

@@ -21,8 +21,6 @@ from deskhand.errors import LedgerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["TABLES", "SqlLedger", "Transaction"]
-
 T = TypeVar("T")
 
 _VERSION = 1
@@ -89,7 +87,7 @@ _ROWS = "SELECT task, variant, seed, repeat, state, attempt, worker, result, fai
 _COUNTS = "SELECT state, COUNT(*) FROM episodes WHERE spread % :shards = :shard GROUP BY state"
 
 
-class Cursor(Protocol):
+class _Cursor(Protocol):
     """The part of the drivers' cursors that is used (PEP 249)."""
 
     @property
@@ -104,7 +102,7 @@ class Transaction:
 
     __slots__ = ("_cursor", "_dialect")
 
-    def __init__(self, cursor: Cursor, dialect: Callable[[str], str]) -> None:
+    def __init__(self, cursor: _Cursor, dialect: Callable[[str], str]) -> None:
         """Wrap a cursor; its owner begins and ends the transaction.
 
         Args:

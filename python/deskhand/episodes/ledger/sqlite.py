@@ -30,8 +30,6 @@ from deskhand.errors import LedgerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SqliteLedger"]
-
 T = TypeVar("T")
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.record.frame_diff import Region
     from deskhand.episodes.tasks.task import Task
 
-__all__ = ["AGENTS", "Admission", "Instance", "admit", "judge"]
-
 AGENTS = ("oracle", "nothing")
 """The agents that try each instance: one that does the task, and one that does nothing."""
 

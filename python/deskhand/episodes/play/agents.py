@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.play.episode import Agent, Episode
 
-__all__ = ["LOOPS", "find_agent", "is_code"]
-
-
 LOOPS = ("agent-framework", "anthropic", "bedrock", "google", "langchain", "openai")
 """The SDKs of which there is a ready loop; `NAME:MODEL` says which model, and `NAME+elements` tells it elements too."""
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent
     from deskhand.episodes.tasks.task import Task, TaskLimits
 
-__all__ = ["Places", "attempt"]
-
 VERSION = 1
 """The version of the result's form."""
 

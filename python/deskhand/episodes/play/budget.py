@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Operation
     from deskhand.episodes.tasks.task import TaskLimits
 
-__all__ = ["Record", "StepBudget", "Unrecorded"]
-
 # An agent that acts does not look more often, and every look is a line of the record.
 _LOOKS_PER_STEP = 50
 _LOOKS = 1000

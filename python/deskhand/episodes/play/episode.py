@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.play.budget import StepBudget
     from deskhand.episodes.tasks.task import TaskLimits
 
-__all__ = ["Agent", "Episode"]
-
 
 class Episode:
     """An agent's view of an episode: the instruction, and a desktop.

@@ -18,8 +18,6 @@ from deskhand.errors import DeskhandError, DesktopLost, EpisodeError, PolicyDeni
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["blame", "described", "from_provider", "unwritten"]
-
 _LONGEST = 500
 _DEEPEST = 20
 # A request that was rejected for its content is the agent's fault. All other statuses are the provider's, including those about

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Rect
     from deskhand.episodes.record.frame_diff import Region
 
-__all__ = ["FirstFrame"]
-
 
 @dataclass(frozen=True, slots=True)
 class FirstFrame:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.task import Task
 
-__all__ = ["BACKENDS", "DesktopPools"]
-
 BACKENDS = ("local", "docker")
 # The same on every machine, whatever the user has set.
 _ENVIRONMENT = {"TZ": "UTC", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.record.reader import Run
     from deskhand.episodes.tasks.task import Task
 
-__all__ = ["Difference", "Replayed", "compare", "replay", "tasks_of"]
-
 _COMPARED = ("valid", "success", "score", "state", "answer")
 _DEEDS = ("perform", "look", "shell", "start", "write_file")
 

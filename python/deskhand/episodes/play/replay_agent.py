@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.play.episode import Agent, Episode
 
-__all__ = ["repeating", "replay_agent"]
-
 # A program may be this much slower than when it was recorded.
 _PATIENCE = 5.0
 # The screen still counts as unchanged if only a caret or a late highlight differs.

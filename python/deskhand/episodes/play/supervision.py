@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Ended", "Stop", "SupervisedThread"]
-
 _ASK_AGAIN = 0.1
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.record.transcript_turns import Turn
 
-__all__ = ["VERSION", "trajectory"]
-
 VERSION = "ATIF-v1.8"
 
 _KEPT = (

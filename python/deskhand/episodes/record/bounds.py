@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COUNTED", "Bounds", "Totals"]
-
 COUNTED = frozenset({"perform", "screenshot", "elements", "start", "shell", "host_shell", "read_file", "write_file"})
 """Operations that count as a step or a look of an agent, and are recorded."""
 

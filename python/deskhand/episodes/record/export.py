@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.record.reader import Recording
 
-__all__ = ["FORMATS", "Form", "counting", "export"]
-
 Form = Literal["osworld", "atif", "video"]
 
 FORMATS: tuple[Form, ...] = ("osworld", "atif", "video")

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-
-__all__ = ["BUSY", "SCHEMA", "VERSION", "alone", "open_reader", "version_of"]
-
 # A limit for SQLite: no value is longer, not even the list of tiles of the largest frame after packing.
 _LONGEST_VALUE = 1 << 20
 VERSION = 1

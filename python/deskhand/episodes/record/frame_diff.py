@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Region", "difference", "extent", "is_caret"]
-
 Region = tuple[int, int, int, int]
 """x, y, width, height."""
 

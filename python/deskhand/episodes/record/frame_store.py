@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["FrameStore", "Roll"]
-
 _LEVEL = 1
 # The largest frame that is read from an untrusted file: as large as any supported screen.
 _LARGEST_SIDE, _LARGEST_FRAME = 16384, 64 << 20

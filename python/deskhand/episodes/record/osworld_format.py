@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.record.transcript_turns import Turn
 
-__all__ = ["folder", "lines"]
-
 _SPACE, _OBSERVATION = "pyautogui", "screenshot"
 _UNSAFE = re.compile(r"[^\w.+-]+")
 

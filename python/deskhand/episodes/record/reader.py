@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "ATTEMPTS",
-    "FRAMES",
-    "LEDGER",
-    "LONGEST_PART",
-    "MANIFEST",
-    "Recording",
-    "Run",
-    "key_of",
-    "open_run",
-    "read_part",
-]
-
 MANIFEST = "manifest.json"
 LEDGER = "episodes.sqlite"
 FRAMES = "frames"

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Interceptor, Operation
     from deskhand.episodes.record.frame_store import FrameStore
 
-__all__ = ["EVENTS", "RESULT", "Recorder"]
-
 EVENTS = "events.jsonl"
 RESULT = "result.json"
 

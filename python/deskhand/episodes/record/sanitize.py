@@ -14,8 +14,6 @@ from deskhand.errors import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["harmless"]
-
 _DEPTH = 16
 _LARGEST_INTEGER = 1 << 64
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Turn", "first_frame", "turns"]
-
 _DEEDS = ("perform", "shell", "start", "look", "read_file", "write_file")
 
 

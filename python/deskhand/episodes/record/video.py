@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.record.reader import Recording
 
-__all__ = ["shots", "write_video"]
-
 _RATE = 10
 _LONGEST, _LAST = 2.0, 1.0
 

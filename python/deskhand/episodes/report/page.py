@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.report.statistics import Interval
     from deskhand.episodes.report.timeline import Moment
 
-__all__ = ["Frames", "write_report"]
-
 Frames: TypeAlias = Literal["all", "failed", "none"]
 """The episodes that are shown with pictures."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.record.reader import Recording
 
-__all__ = ["moments_of", "picture", "place_for", "write_whole"]
-
 
 def moments_of(recording: Recording | None) -> tuple[Sequence[Moment], str]:
     """The moments, and why they are incomplete, if they are."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.report.timeline import Mark, Moment
 
-__all__ = ["MOST_MOMENTS", "Pictures", "side"]
-
 MOST_MOMENTS = 5000
 """The moments of an episode that a page shows at most; it says how many are left out."""
 

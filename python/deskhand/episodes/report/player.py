@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.record.reader import Recording, Run
 
-__all__ = ["MOST_BYTES", "export_playbacks", "write_playback"]
-
 MOST_BYTES = 32 << 20
 """The default room for the pictures of a page, in bytes."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.report.summary import Summary
 
-__all__ = ["COLOURS", "chances", "phases_of_tasks", "scatter"]
-
 COLOURS = {
     "reset": "#8d99ae",
     "setup": "#5c7aa8",

@@ -17,8 +17,6 @@ from deskhand.errors import ActionError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Interval", "clustered", "paired", "pass_all", "pass_any", "wilson"]
-
 _NORMAL = NormalDist()
 # Smaller variances are only rounding errors of zero.
 _NO_VARIANCE = 1e-18

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Result = Mapping[str, Any]
 
-__all__ = ["PHASES", "FixedSleeps", "Summary", "TaskSummary", "compare", "summarize"]
-
 PHASES = ("reset", "setup", "think", "input", "settle", "observe", "evaluate", "overhead")
 """The phases of an episode, in order: `think` is the rest of the agent's part."""
 

@@ -14,8 +14,6 @@ from deskhand._core.redaction import clean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Mark", "Moment", "moments"]
-
 _LONGEST_TEXT = 2000
 _SILENT = {"begin", "frame", "end"}
 _DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}

@@ -6,8 +6,6 @@ import os
 import platform
 from pathlib import Path
 
-__all__ = ["describe"]
-
 
 def describe() -> dict[str, str]:
     """The properties of the machine that its numbers depend on."""

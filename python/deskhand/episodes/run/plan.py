@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.ledger.ledger import Key
 
-__all__ = ["News", "Plan", "Tell"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:

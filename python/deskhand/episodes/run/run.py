@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.task import Task
 
-__all__ = ["MANIFEST", "Begun", "begin", "read_manifest"]
-
 MANIFEST = "manifest.json"
 VERSION = 1
 """The version of the manifest's form."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.run.plan import Plan, Tell
     from deskhand.episodes.tasks.task import Task
 
-__all__ = ["Worker", "attempt_directory"]
-
 _POLL = 1.0
 _BACKOFF, _LONGEST_BACKOFF = 5.0, 120.0
 # How often a ledger that cannot be written is tried again, while leases last.

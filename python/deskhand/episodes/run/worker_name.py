@@ -13,9 +13,6 @@ from deskhand.episodes.ledger.ledger import State
 if TYPE_CHECKING:
     from deskhand.episodes.ledger.ledger import Ledger
 
-__all__ = ["abandon_dead", "worker_name"]
-
-
 _NAME = re.compile(r"(?P<host>.+)/(?P<boot>[^/]*)/(?P<space>[^/]*)/(?P<pid>\d+)/(?P<started>\d+)(/.*)?")
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["ADDRESS", "PROFILE", "Page", "Tab", "received", "start_browser"]
-
 ADDRESS = "http://localhost/"
 """The address of an episode's pages; every other address leads there too, and finds nothing."""
 

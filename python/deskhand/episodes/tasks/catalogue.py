@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
 
-__all__ = ["built_in", "check_parts", "digest", "find_tasks", "instance", "ships"]
-
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _GLOB = re.compile(r"[*?\[]")
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")

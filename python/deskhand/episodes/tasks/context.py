@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.machine.interface import CommandResult
 
-__all__ = ["TaskContext"]
-
 _LIMIT = 60.0
 _MOST_LISTED = 16 << 20
 _NOT_THERE = 100

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["CODE_FILE", "TASK_FILE", "FolderTask", "is_task_folder", "load_folder", "own_error"]
-
 TASK_FILE = "task.toml"
 CODE_FILE = "task.py"
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["Grade", "Level", "Resources", "Task", "TaskLimits", "instance_seed"]
-
 Level: TypeAlias = Literal[1, 2, 3]
 """1 (one application, a few steps), 2, 3 (several applications, or many steps)."""
 

@@ -17,8 +17,6 @@ from deskhand.errors import ActionError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CLOSED", "WEB", "Address", "AllowedHost", "configuration", "parse_hosts"]
-
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 WEB = (80, 443)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["file_of", "oom_kills"]
-
 
 def file_of(container: str, pid: int, controller: str, old: str, new: str) -> Path | None:
     """A file of a container's control group; None if there is none, or if it cannot be seen from here.

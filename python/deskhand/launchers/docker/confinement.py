@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deskhand.launchers.docker.engine import Engine
 
-__all__ = ["PROXY_IMAGE", "STAGES", "confined", "create", "made_from"]
-
 PROXY_IMAGE = "deskhand/proxy"
 STAGES = ("minimal", "desktop", "osworld")
 """The images of desktops that `deskhand image build` builds, each as `deskhand/` and its name."""

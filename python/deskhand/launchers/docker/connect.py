@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from deskhand.backends.vnc.backend import VncBackend
     from deskhand.launchers.docker.engine import Engine
 
-__all__ = ["NO_MANAGER", "connect_docker", "expected_of", "open_over_vnc", "open_over_x"]
-
 LABEL_PANEL = "org.deskhand.panel"
 NO_MANAGER = "DESKHAND_WINDOW_MANAGER"
 _POLL = 0.005

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from deskhand.launchers.docker.engine import Engine
     from deskhand.machine.interface import Listing, Session
 
-__all__ = ["Container"]
-
 LIBRARY = "/usr/local/lib/deskhand"
 LABEL_ELEMENTS = "org.deskhand.elements"
 # The supervisor's exit codes.

@@ -28,8 +28,6 @@ from deskhand.launchers.left_out import LeftOut, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MOST_ENTRIES", "Staging", "pack", "spooled", "staged"]
-
 MOST_ENTRIES = 100_000
 """How many files, directories and links one copy may have."""
 

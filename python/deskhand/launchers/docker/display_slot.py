@@ -22,8 +22,6 @@ from deskhand._core.untrusted import PinnedSocket, read_regular
 from deskhand.errors import ConnectFailed
 from deskhand.launchers.docker.leftovers import SOCKETS, links_to
 
-__all__ = ["DEFAULT_IMAGE", "HOME", "OWN", "DisplaySlot"]
-
 DEFAULT_IMAGE = "deskhand/minimal"
 HOME = "/home/user"
 OWN = "/var/lib/deskhand"

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from deskhand.launchers.docker.engine_address import Address
 
-__all__ = ["ROOM_HINT", "Engine", "connect_engine"]
-
 ROOM_HINT = "the engine's disk is full; remove what is not needed: docker system prune"
 
 _TIMEOUT = 60.0

@@ -20,8 +20,6 @@ from deskhand.errors import LaunchFailed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Address", "find_engine"]
-
 _DEFAULT = "unix:///var/run/docker.sock"
 _DEFAULT_CONTEXT = "default"
 _HOST, _CONTEXT, _TLS, _CERTIFICATES = "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"

@@ -19,21 +19,6 @@ if TYPE_CHECKING:
 
     from deskhand.launchers.docker.engine import Engine
 
-__all__ = [
-    "ERR",
-    "HELPER_LIMIT",
-    "LOG_TAIL",
-    "OUT",
-    "PIECE",
-    "REFUSED",
-    "SLICE",
-    "ContainerSession",
-    "Exec",
-    "first_line",
-    "start_hint",
-]
-
-
 _NO_START = "check that the container runs, has the program, and has room for processes (Limits.processes)"
 # By the words of `start-program`.
 _START_HINTS = {

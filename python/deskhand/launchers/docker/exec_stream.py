@@ -18,8 +18,6 @@ from deskhand.launchers.docker.exec import Exec
 if TYPE_CHECKING:
     from deskhand.launchers.docker.container import Container
 
-__all__ = ["open_stream"]
-
 _PIECE = 1 << 16
 _OUT = 1
 

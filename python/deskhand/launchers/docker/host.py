@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from deskhand.launchers.docker.proxy import Enclosure
     from deskhand.launchers.docker.spec import ContainerSpec, Mount
 
-__all__ = ["REMOVAL_LIMIT", "ContainerHost", "build_host"]
-
-
 # Seconds that a guard waits for an engine to make a container that it was asked for.
 REMOVAL_LIMIT = 300.0
 _LEASE_LIMIT = 10.0

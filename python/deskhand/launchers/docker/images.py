@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.launchers.docker.engine import Engine
 
-__all__ = [
-    "STAGES",
-    "Finding",
-    "build_image",
-    "check_image",
-    "compare_packages",
-    "context",
-    "examine_container",
-    "recorded_packages",
-]
-
 BASE = "debian:bookworm-slim"
 # A line for each package; the image with all applications has 16 kB of them.
 _LONGEST_RECORD = 4 << 20

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from deskhand.backends.x11.backend import X11Backend
     from deskhand.launchers.docker.container import Container
 
-__all__ = ["launch_docker"]
-
 
 @runtime_directory.needs_room()
 def launch_docker(

@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
     from deskhand.launchers.docker.engine import Engine
 
-__all__ = [
-    "LABEL_DIRECTORY",
-    "SOCKETS",
-    "UNANSWERED",
-    "asked_for",
-    "links_to",
-    "own_labels",
-    "reap",
-    "remove_container",
-    "remove_of",
-    "settle_removal",
-]
-
 LABEL_DIRECTORY = "org.deskhand.directory"
 LABEL_HOST = "org.deskhand.host"
 LABEL_DRIVER = "org.deskhand.driver"

@@ -19,8 +19,6 @@ from deskhand.errors import ActionError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["check_source", "engine_sockets"]
-
 # The sockets of engines, and of what they are built on.
 _SOCKETS = (
     "/run/docker.sock",

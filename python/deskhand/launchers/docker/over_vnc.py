@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from deskhand.launchers.docker.container import Container
 
-__all__ = ["glance_remote", "open_remote", "serves_vnc"]
-
 VNC_WANTED = "DESKHAND_VNC=1"
 _SOCKET = f"{SOCKETS}/vnc"
 _SLICE = 0.1

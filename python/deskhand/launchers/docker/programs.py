@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-
-__all__ = ["ContainerPrograms"]
-
-
 _EXIT_POLL = 0.05
 
 

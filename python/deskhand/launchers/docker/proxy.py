@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from deskhand.launchers.docker.allow_list import AllowedHost
     from deskhand.launchers.docker.engine import Engine
 
-__all__ = ["Enclosure", "enclose"]
-
 _PORT = 3128
 _READY = "Accepting HTTP Socket connections"
 _POLL = 0.02

@@ -15,8 +15,6 @@ from deskhand.launchers.docker.leftovers import settle_removal
 if TYPE_CHECKING:
     from deskhand.launchers.docker.engine import Engine
 
-__all__ = ["is_removed", "main"]
-
 _FIRST_POLL, _LAST_POLL = 0.1, 2.0
 
 

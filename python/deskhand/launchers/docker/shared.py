@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from deskhand.backends.x11.backend import X11Backend
 
-__all__ = ["MOST", "SharedContainers"]
-
 MOST = 32
 """The desktops of one container."""
 

@@ -28,10 +28,6 @@ from deskhand.machine.program_arguments import program_variables
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-
-__all__ = ["READY_LIMIT", "ContainerOptions", "ContainerSpec", "Limits", "Mount", "UnlimitedOptions"]
-
-
 READY_LIMIT = 30.0
 _LARGEST_USER = 2**32 - 2
 _CONTAINER_USER = (1000, 1000)

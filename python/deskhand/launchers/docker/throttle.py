@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["Counts", "GroupFiles", "Throttle"]
-
 # The kernel gives out time once in this many seconds (`cpu.cfs_period_us`, unless its default was changed).
 _PERIOD = 0.1
 # A part of its time: with more in the last period, it may have been stopped in the middle of work. Processors that are idle

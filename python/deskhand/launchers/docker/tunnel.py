@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["Tunnel"]
-
 _DEFAULT_SOCKET = "/var/run/docker.sock"
 _END_LIMIT = 2.0
 _PIECE = 4096

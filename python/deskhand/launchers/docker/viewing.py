@@ -8,8 +8,6 @@ from __future__ import annotations
 from deskhand.errors import BackendError, shown
 from deskhand.machine.interface import Listing
 
-__all__ = ["LONGEST_LISTING", "VIEW", "viewed"]
-
 LONGEST_LISTING = 1 << 18
 """The bytes of a directory's names to read."""
 

@@ -13,8 +13,6 @@ from deskhand.machine.interface import SHARED_MEMORY_ENOUGH
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["notes"]
-
 # The parts that a supervisor starts again, by the names in its notes (`image/files/.../supervisor`).
 _PARTS = {"window-manager": "the window manager", "panel": "the panel", "bus": "the session bus"}
 _MOST = 4096

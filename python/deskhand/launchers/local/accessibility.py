@@ -9,8 +9,6 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-__all__ = ["has_accessibility", "mark_accessible", "registry_command"]
-
 _BUS_DIRECTORY = "at-spi"
 _BUS_SERVICE = Path("/usr/share/dbus-1/services/org.a11y.Bus.service")
 _REGISTRY_SERVICE = Path("/usr/share/dbus-1/accessibility-services/org.a11y.atspi.Registry.service")

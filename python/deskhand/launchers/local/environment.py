@@ -19,8 +19,6 @@ from deskhand.launchers.toolkits import STILL, SWITCHED_OFF, SWITCHED_ON
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Home", "program_environment", "write_settings"]
-
 _LC_CTYPE_MASK = 1
 # The directory of settings in a desktop's private directory.
 _SETTINGS = "settings"

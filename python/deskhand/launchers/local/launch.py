@@ -34,8 +34,6 @@ from deskhand.machine.processes import Guard
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["WINDOW_MANAGERS", "launch_local", "leave_running"]
-
 WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", "jwm", "twm")
 """In order of preference: the first one that is installed is used."""
 

@@ -29,21 +29,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Viewport
 
-__all__ = [
-    "CALL",
-    "RESULT",
-    "SHELL_CALL",
-    "decode_content",
-    "decode_content_result",
-    "decode_shell_content",
-    "decode_shell_content_result",
-    "encode_call_content",
-    "encode_content",
-    "encode_shell_content",
-    "note",
-    "plain",
-]
-
 CALL = "computer_tool_call"
 RESULT = "computer_tool_result"
 SHELL_CALL = "shell_tool_call"

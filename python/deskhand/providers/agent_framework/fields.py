@@ -33,7 +33,7 @@ from deskhand.providers.anthropic import inputs
 from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.google import wire as google
-from deskhand.providers.google.functions import args_of
+from deskhand.providers.google.functions import args_of, on_grid
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.payload import expect_int, expect_object, expect_string, the_rest
 from deskhand.providers.values import ProviderCall
@@ -42,18 +42,6 @@ if TYPE_CHECKING:
     from deskhand.providers.agent_framework.types import ComputerUseResultContent
     from deskhand.providers.agent_framework.wire import CallContents
     from deskhand.providers.values import Result
-
-__all__ = [
-    "DEFAULT_SIZE",
-    "PROVIDERS",
-    "calls_from",
-    "calls_to",
-    "note_to",
-    "result_from",
-    "result_to",
-    "tool_from",
-    "tool_to",
-]
 
 _CODECS: Mapping[str, Any] = MappingProxyType(
     {"openai": openai, "anthropic": anthropic, "google": google, "bedrock": converse, "bedrock_agents": agents}
@@ -252,7 +240,7 @@ def _function_of(call: ProviderCall) -> str:
         ActionError: There is none.
     """
     try:
-        return args_of(None, call.steps, google.on_grid(call.viewport))[0]
+        return args_of(None, call.steps, on_grid(call.viewport))[0]
     except ActionError:
         raise ActionError(
             f"Google's answer needs the name of the function, and {call.id} does not have it: give name="

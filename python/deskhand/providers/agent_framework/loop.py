@@ -30,21 +30,6 @@ if TYPE_CHECKING:
     from deskhand.providers.shell_calls import AnyShell
     from deskhand.providers.values import Result
 
-__all__ = [
-    "PROVIDER",
-    "SIZE",
-    "answered",
-    "async_model_session",
-    "declare",
-    "declare_shell",
-    "model_session",
-    "plain_shell_result",
-    "run",
-    "run_async",
-    "run_shell",
-    "run_shell_async",
-]
-
 PROVIDER = "agent_framework"
 """The name of these calls' provider in policies and audit logs."""
 

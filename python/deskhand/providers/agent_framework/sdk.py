@@ -41,17 +41,6 @@ if TYPE_CHECKING:
     from deskhand.providers.shell_calls import AnyShell
     from deskhand.providers.values import Result
 
-__all__ = [
-    "ShellExecutor",
-    "ShellResult",
-    "editor_tool",
-    "respond",
-    "respond_async",
-    "run_content",
-    "run_content_async",
-    "run_shell_content",
-]
-
 
 def run_content(
     desktop: Desktop | ModelSession,

@@ -33,15 +33,6 @@ if TYPE_CHECKING:
 
     from deskhand.providers.agent_framework.types import ShellCallContent, ShellTool
 
-__all__ = [
-    "GOOGLE_FUNCTION",
-    "shell_call_from",
-    "shell_call_to",
-    "shell_result_from",
-    "shell_result_to",
-    "shell_tool_to",
-]
-
 GOOGLE_FUNCTION = "run_shell"
 """The name of the function that is declared to Google's models, unless a call used another name."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from deskhand.machine.interface import Outcome
     from deskhand.providers.agent_framework.types import TextContent
 
-__all__ = ["decode_shell", "decode_shell_result", "encode_shell", "encode_shell_call"]
-
 RESTARTED = "The shell was started anew."
 
 _MILLISECONDS = 1000

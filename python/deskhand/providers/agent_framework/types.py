@@ -24,22 +24,6 @@ from deskhand.errors import ActionError, shown
 from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_url
 from deskhand.providers.values import Picture
 
-__all__ = [
-    "BaseContent",
-    "BaseTool",
-    "ComputerUseAction",
-    "ComputerUseCallContent",
-    "ComputerUseResultContent",
-    "ComputerUseTool",
-    "DataContent",
-    "ShellAction",
-    "ShellCallContent",
-    "ShellOutcome",
-    "ShellResultContent",
-    "ShellTool",
-    "TextContent",
-]
-
 _E = TypeVar("_E", bound=Enum)
 _COMMON = ("annotations", "additional_properties")
 

@@ -16,10 +16,9 @@ from deskhand.providers.anthropic import inputs
 from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.google import wire as google
+from deskhand.providers.google.functions import GRID
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.payload import expect_object, expect_string
-
-__all__ = ["FROM", "unreadable"]
 
 FROM = "provider"
 """The additional property of a content with the fields that only its provider knows."""
@@ -71,7 +70,7 @@ def _anthropic_call(payload: object, version: str | None) -> _Read:
 
 
 def _google_call(payload: object, _: str | None) -> _Read:
-    call = google.unread(payload, Viewport(google.GRID, google.GRID))
+    call = google.unread(payload, Viewport(GRID, GRID))
     return call.id, expect_string("the name of a function call", call.name), call.name, dict(call.extra)
 
 

@@ -28,6 +28,7 @@ from deskhand._core.arguments import expect
 from deskhand._core.chords import chord_names
 from deskhand._core.geometry import Point, Rect, Viewport
 from deskhand.actions import a_click, clicked
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.desktop.translate import DEFAULT_NOTCHES
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.agent_framework.types import (
@@ -45,28 +46,7 @@ from deskhand.providers.payload import (
     expect_string,
     the_rest,
 )
-from deskhand.providers.values import (
-    Browse,
-    Picture,
-    ProviderCall,
-    Result,
-    SafetyCheck,
-    Step,
-    expect_call,
-)
-
-__all__ = [
-    "UNREADABLE",
-    "WHO",
-    "CallContents",
-    "ScrollUnit",
-    "checks_of",
-    "decode",
-    "decode_result",
-    "encode",
-    "encode_call",
-    "encode_calls",
-]
+from deskhand.providers.values import Browse, Picture, ProviderCall, Result, Step, expect_call
 
 WHO = "Agent Framework's computer content"
 

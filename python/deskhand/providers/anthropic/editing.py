@@ -21,20 +21,6 @@ from deskhand.providers.values import EditAnswer, EditCall
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "EDITORS",
-    "LATEST_EDITOR",
-    "SCHEMA",
-    "WITHOUT_UNDO",
-    "WITH_UNDO",
-    "declare_editor",
-    "decode_editor",
-    "edit_of",
-    "encode_editor",
-    "is_edit",
-    "name_of",
-]
-
 WITH_UNDO, WITHOUT_UNDO = "str_replace_editor", "str_replace_based_edit_tool"
 EDITORS: Mapping[str, str] = MappingProxyType(
     {

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
     from deskhand.providers.values import Step
 
-__all__ = ["LATEST", "TOOLSET", "VERSIONS", "Rules", "described", "pointed", "read", "rules_of", "write"]
-
 TOOLSET = "computer_toolset_20260801"
 LATEST = "computer_20251124"
 """The newest of the single tools."""

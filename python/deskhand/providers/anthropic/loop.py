@@ -28,26 +28,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop
     from deskhand.providers.shell_calls import AnyShell
 
-__all__ = [
-    "PROVIDER",
-    "SHELL_TIMEOUT",
-    "SIZE",
-    "async_model_session",
-    "carry_out",
-    "declare_elements",
-    "model_session",
-    "plain",
-    "respond",
-    "respond_async",
-    "run",
-    "run_async",
-    "run_editor",
-    "run_elements",
-    "run_elements_async",
-    "run_shell",
-    "run_shell_async",
-]
-
 PROVIDER = "anthropic"
 """The name of these calls' provider in policies and audit logs."""
 

@@ -50,20 +50,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AsyncModelSession, ModelSession
     from deskhand.providers.shell_calls import AnyShell
 
-__all__ = [
-    "AsyncBash",
-    "AsyncEditor",
-    "AsyncElementsTool",
-    "AsyncTool",
-    "AsyncToolset",
-    "Bash",
-    "Editor",
-    "ElementsTool",
-    "Tool",
-    "Toolset",
-    "ToolsetLost",
-]
-
 
 class ToolsetLost(DesktopLost, ToolsetUsageError):
     """The desktop is gone. This ends the SDK's loop, which would report any other error to the model, again and again."""

@@ -35,28 +35,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Viewport
 
-__all__ = [
-    "FAMILY",
-    "NOT_EXECUTED",
-    "SHELL",
-    "asks_to_see",
-    "block_id",
-    "commanded",
-    "decode",
-    "decode_result",
-    "decode_shell",
-    "encode",
-    "encode_call",
-    "encode_shell",
-    "is_computer",
-    "is_shell",
-    "lines_of",
-    "mime_of",
-    "outcome_of",
-    "said",
-    "tier",
-]
-
 FAMILY = "computer"
 """The name of the single tools, and the `toolset_name` of the toolset's members."""
 

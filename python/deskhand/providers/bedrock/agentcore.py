@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from deskhand.providers.values import Step
 
-__all__ = ["KINDS", "decode", "decode_result", "encode", "encode_call", "kind_of"]
-
 WHERE = "InvokeBrowser"
 
 MOST_CLICKS = 10

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.arguments import expect
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic.editing import EDITORS, edit_of, name_of
 from deskhand.providers.anthropic.inputs import write
@@ -28,7 +29,6 @@ from deskhand.providers.values import (
     EditCall,
     ProviderCall,
     Result,
-    SafetyCheck,
     ShellAnswer,
     ShellCall,
     expect_call,
@@ -39,26 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand._core.geometry import Size, Viewport
-
-__all__ = [
-    "MOST_INPUTS",
-    "declaration",
-    "decode",
-    "decode_editor",
-    "decode_result",
-    "decode_shell",
-    "encode",
-    "encode_call",
-    "encode_editor",
-    "encode_shell",
-    "function_of",
-    "inputs_of",
-    "is_computer",
-    "is_edit",
-    "is_shell",
-    "not_ours",
-    "reply",
-]
 
 MOST_INPUTS = 5
 """The largest number of inputs, and so of results, of one `returnControl`."""

@@ -37,29 +37,6 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
     from deskhand.providers.anthropic.inputs import Rules
 
-__all__ = [
-    "VERSION",
-    "block_id",
-    "declaration",
-    "decode",
-    "decode_editor",
-    "decode_result",
-    "decode_shell",
-    "encode",
-    "encode_call",
-    "encode_editor",
-    "encode_shell",
-    "flat_actions",
-    "image_of",
-    "is_computer",
-    "is_edit",
-    "is_shell",
-    "message_of",
-    "picture_of",
-    "single",
-    "tool_of",
-]
-
 VERSION = "computer_20250124"
 """The version of the tool that is declared by default."""
 

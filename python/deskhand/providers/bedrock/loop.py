@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop
     from deskhand.providers.shell_calls import AnyShell
 
-__all__ = ["PROVIDER", "async_model_session", "respond", "respond_async", "run", "run_async"]
-
 PROVIDER = "bedrock"
 """The name of these calls' provider in policies and audit logs."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from deskhand.actions import Action
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["ALIASES", "PROTOCOL", "Commands"]
-
 PROTOCOL = 1
 
 ALIASES: Mapping[str, str] = {

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.values import Result
 
-__all__ = ["PROVIDER", "ComputerHandler"]
-
 PROVIDER = "cua"
 """The name of these calls' provider in policies and audit logs."""
 

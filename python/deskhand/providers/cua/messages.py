@@ -27,50 +27,6 @@ from deskhand.providers.values import Picture
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "AgentMessage",
-    "AgentResponse",
-    "AssistantMessage",
-    "ClickAction",
-    "ComputerAction",
-    "ComputerCallMessage",
-    "ComputerCallOutputMessage",
-    "ComputerResultContent",
-    "DoubleClickAction",
-    "DragAction",
-    "FunctionCallMessage",
-    "FunctionCallOutputMessage",
-    "InputContent",
-    "KeyPressAction",
-    "LeftMouseDownAction",
-    "LeftMouseUpAction",
-    "MoveAction",
-    "OutputContent",
-    "ReasoningMessage",
-    "ScreenshotAction",
-    "ScrollAction",
-    "SummaryContent",
-    "TypeAction",
-    "Usage",
-    "UserMessage",
-    "WaitAction",
-    "assistant",
-    "check_message",
-    "check_response",
-    "computer_call",
-    "computer_call_output",
-    "count_images",
-    "function_call",
-    "function_call_output",
-    "order_problems",
-    "pictures",
-    "reasoning",
-    "total_usage",
-    "unanswered",
-    "user",
-    "without_images",
-]
-
 Button: TypeAlias = Literal["left", "right", "wheel", "back", "forward"]
 Status: TypeAlias = Literal["completed", "failed", "pending"]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from deskhand.aio.desktop import AsyncDesktop
 
-__all__ = ["application"]
-
 # Requests are commands; a chunk of a file is the largest of them.
 _LARGEST_REQUEST = 16 << 20
 

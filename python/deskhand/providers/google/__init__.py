@@ -26,8 +26,8 @@ from deskhand._core.arguments import expect_callable, expect_integer, expect_sev
 from deskhand._core.extras import load
 from deskhand.errors import ActionError
 from deskhand.providers.element_tools import ELEMENTS, describe_elements, elements_schema
+from deskhand.providers.google.functions import FUNCTIONS, on_grid
 from deskhand.providers.google.wire import (
-    FUNCTIONS,
     UNKNOWN_URL,
     arguments_of,
     declaration,
@@ -35,7 +35,6 @@ from deskhand.providers.google.wire import (
     decode_result,
     encode,
     encode_call,
-    on_grid,
     unread,
 )
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AsyncModelSession, ModelSession
     from deskhand.providers.values import Result
 
-__all__ = ["DeskComputer", "toolset"]
-
 Direction: TypeAlias = Literal["up", "down", "left", "right"]
 
 

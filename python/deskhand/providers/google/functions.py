@@ -41,8 +41,6 @@ from deskhand.providers.values import Browse, Step, refuse_more, step_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["FUNCTIONS", "GRID", "MOBILE_FUNCTIONS", "WHO", "args_of", "on_grid", "steps_of"]
-
 GRID = Size(1000, 1000)
 """The grid for the model's points and scroll distances, whatever the size of its picture."""
 

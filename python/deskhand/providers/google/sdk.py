@@ -16,8 +16,6 @@ from deskhand.errors import ActionError, shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["calls_of", "content_of", "thin"]
-
 
 def calls_of(turn: object) -> list[types.FunctionCall]:
     """The function calls of a response, or of its content, in order; also of their JSON.

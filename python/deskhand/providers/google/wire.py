@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.arguments import expect
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.google.functions import FUNCTIONS, GRID, WHO, args_of, on_grid, steps_of
+from deskhand.providers.google.functions import WHO, args_of, on_grid, steps_of
 from deskhand.providers.payload import (
     expect_list,
     expect_object,
@@ -27,28 +28,12 @@ from deskhand.providers.payload import (
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.values import Picture, ProviderCall, Result, SafetyCheck, expect_call, one_picture
+from deskhand.providers.values import Picture, ProviderCall, Result, expect_call, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from deskhand._core.geometry import Point, Viewport
-
-__all__ = [
-    "ALLOWED",
-    "BLOCKED",
-    "ENVIRONMENTS",
-    "FUNCTIONS",
-    "GRID",
-    "UNKNOWN_URL",
-    "declaration",
-    "decode",
-    "decode_result",
-    "encode",
-    "encode_call",
-    "on_grid",
-    "unread",
-]
 
 UNKNOWN_URL = ""
 """The `url` of an answer if the page is not known. The API requires the field, but only the browser knows the page."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop
 
-__all__ = ["PROVIDER", "SIZE", "async_model_session", "run", "run_async"]
-
 PROVIDER = "inspect"
 """The name of these calls' provider in policies and audit logs."""
 

@@ -17,8 +17,6 @@ from inspect_ai.tool._tools._computer._computer import _computer_model_input  # 
 if TYPE_CHECKING:
     from deskhand.providers.session import AsyncModelSession
 
-__all__ = ["computer"]
-
 Action = Literal[
     "key", "hold_key", "type", "cursor_position", "mouse_move", "left_mouse_down", "left_mouse_up", "left_click",
     "left_click_drag", "right_click", "middle_click", "back_click", "forward_click", "double_click", "triple_click", "scroll",

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
     from deskhand.providers.values import Step
 
-__all__ = ["TOOL", "decode", "decode_result", "encode", "encode_call"]
-
 TOOL = "computer"
 
 _RULES = replace(

@@ -28,7 +28,6 @@ from deskhand.providers.langchain.loop import answered
 from deskhand.providers.langchain.wire import (
     ANTHROPIC,
     OPENAI,
-    TOOL,
     computer_calls,
     decode,
     decode_result,
@@ -39,6 +38,7 @@ from deskhand.providers.langchain.wire import (
     functions,
     status_of,
 )
+from deskhand.providers.mcp.wire import TOOL
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 
 if TYPE_CHECKING:

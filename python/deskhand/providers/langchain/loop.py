@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import ModelSession
     from deskhand.providers.values import Result
 
-__all__ = ["answered"]
-
 
 def answered(model_session: ModelSession, payload: object) -> Result:
     """The result of a tool call; if it cannot be read, the reason.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AsyncModelSession, ModelSession
     from deskhand.providers.values import Result
 
-__all__ = ["Artifact", "DesktopTool", "make_tools", "message"]
-
 
 class Artifact(dict[str, Any]):
     """Facts about an answer for programs, with `wire.facts` as its items.

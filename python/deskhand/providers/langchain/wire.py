@@ -33,22 +33,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Viewport
 
-__all__ = [
-    "ANTHROPIC",
-    "OPENAI",
-    "TOOL",
-    "computer_calls",
-    "decode",
-    "decode_result",
-    "encode",
-    "encode_call",
-    "facts",
-    "from_anthropic",
-    "from_openai",
-    "functions",
-    "status_of",
-]
-
 OPENAI = "openai"
 ANTHROPIC = "anthropic"
 

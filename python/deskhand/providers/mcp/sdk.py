@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from deskhand.providers.session import AsyncModelSession
 
-__all__ = ["http_application", "make_server", "serve_stdio"]
-
 _NAME = "deskhand"
 
 

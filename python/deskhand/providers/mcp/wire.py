@@ -33,8 +33,6 @@ from deskhand.providers.values import ProviderCall, ReadElements, Result, StartP
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport
 
-__all__ = ["START", "TOOL", "decode", "decode_result", "encode", "encode_call", "tools"]
-
 TOOL = "computer"
 """The name of the one tool for all actions."""
 START = "start"

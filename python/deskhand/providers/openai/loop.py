@@ -29,27 +29,6 @@ if TYPE_CHECKING:
     from deskhand.providers.shell_calls import AnyShell
     from deskhand.providers.values import Result
 
-__all__ = [
-    "PROVIDER",
-    "SIZE",
-    "async_model_session",
-    "declare",
-    "declare_elements",
-    "declare_shell",
-    "is_elements",
-    "model_session",
-    "plain",
-    "read_elements",
-    "respond",
-    "respond_async",
-    "run",
-    "run_async",
-    "run_elements",
-    "run_elements_async",
-    "run_shell",
-    "run_shell_async",
-]
-
 SIZE = "openai"
 """The default size of pictures: that of the screen, if the model sees all of it."""
 

@@ -56,16 +56,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
     from deskhand.providers.shell_calls import AnyShell
 
-__all__ = [
-    "DesktopComputer",
-    "ShellExecutor",
-    "SyncDesktopComputer",
-    "elements_tool",
-    "input_filter",
-    "safety_check",
-    "tool",
-]
-
 Tool: TypeAlias = ComputerTool[Any]
 SafetyHook: TypeAlias = "Callable[[ComputerToolSafetyCheckData], Awaitable[bool]]"
 Filter: TypeAlias = "Callable[[CallModelData[Any]], ModelInputData]"

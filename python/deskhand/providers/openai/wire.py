@@ -17,36 +17,17 @@ from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Viewport
 from deskhand._core.keys import is_modifier
 from deskhand.actions import a_click, clicked
+from deskhand.desktop.operations import SafetyCheck
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
-from deskhand.providers.values import (
-    Picture,
-    ProviderCall,
-    Result,
-    SafetyCheck,
-    expect_call,
-    refuse_more,
-)
+from deskhand.providers.values import Picture, ProviderCall, Result, expect_call, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from deskhand._core.geometry import Point
     from deskhand.providers.values import Step
-
-__all__ = [
-    "COMPUTER",
-    "PREVIEW",
-    "decode",
-    "decode_action",
-    "decode_check",
-    "decode_result",
-    "encode",
-    "encode_call",
-    "message",
-    "note",
-]
 
 COMPUTER = "computer"
 """The tool that sends `actions`."""

@@ -33,8 +33,6 @@ from deskhand.providers.values import ShellAnswer, ShellCall, refuse_more_of_a_c
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LOCAL", "SHELL", "decode_shell", "decode_shell_result", "encode_shell", "encode_shell_call"]
-
 SHELL = "shell_call"
 LOCAL = "local_shell_call"
 

@@ -22,8 +22,6 @@ from deskhand._core.elements import Element, Elements
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["accessibility_table", "accessibility_xml"]
-
 _NAMESPACES = {
     "st": "https://accessibility.ubuntu.example.org/ns/state",
     "attr": "https://accessibility.ubuntu.example.org/ns/attributes",

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Point, Viewport
 
-__all__ = ["clicks", "decode_action", "encode_action", "turns"]
-
 _NAME = "OSWorld's computer_13"
 _BUTTONS = ("left", "right", "middle")
 _MOST_CLICKS = 10

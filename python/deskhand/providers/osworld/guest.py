@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.machine.interface import CommandResult
 
-__all__ = ["PROVIDER", "Answer", "Guest"]
-
 PROVIDER = "osworld"
 """The name of these calls' provider in policies and audit logs."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.machine.interface import CommandResult
 
-__all__ = ["LARGEST_FILE", "NOT_ALLOWED", "GuestMachine"]
-
 LARGEST_FILE = 256 << 20
 """Bytes; larger files are refused."""
 

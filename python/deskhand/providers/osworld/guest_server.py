@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from deskhand.aio.desktop import AsyncDesktop
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["application"]
-
 _EXTRA = "osworld"
 # Commands, source and scripts.
 _LARGEST_REQUEST = 16 << 20

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Point, Viewport
 
-__all__ = ["decode_source", "encode_source", "without_pyautogui"]
-
 _NAME = "OSWorld's pyautogui"
 _WORDS: dict[str, Step] = {"WAIT": a.Wait(), "DONE": Finish("done"), "FAIL": Finish("failed")}
 _MODULES = {"pyautogui", "time"}

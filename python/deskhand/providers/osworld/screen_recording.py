@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
 
-__all__ = ["ScreenRecording"]
-
 _RATE = 5
 _LONGEST = 3600.0
 

@@ -27,8 +27,6 @@ from deskhand.providers.osworld.guest_server import application
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Manager", "Provider", "VirtualMachines"]
-
 _KEY_BYTES = 24
 _PATH = "deskhand"
 _USER = "osworld"

@@ -11,8 +11,6 @@ from deskhand.providers import agent_framework as deskhand_agent_framework
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
 
-__all__ = ["agent"]
-
 _MODEL = "gpt-5.4"
 
 

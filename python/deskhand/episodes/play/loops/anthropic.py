@@ -11,8 +11,6 @@ from deskhand.providers import anthropic as deskhand_anthropic
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
 
-__all__ = ["agent"]
-
 _MODEL = "claude-opus-5-5"
 _LONGEST_ANSWER = 4096
 

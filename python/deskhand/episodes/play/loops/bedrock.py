@@ -12,8 +12,6 @@ from deskhand.providers.anthropic.loop import SIZE
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
 
-__all__ = ["agent"]
-
 _MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 

@@ -11,8 +11,6 @@ from deskhand.providers import google as deskhand_google
 if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
 
-__all__ = ["agent"]
-
 _MODEL = "gemini-3.5-flash"
 
 

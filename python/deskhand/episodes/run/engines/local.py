@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.play.supervision import Stop
     from deskhand.episodes.run.plan import Plan, Tell
 
-__all__ = ["LocalEngine"]
-
 
 class LocalEngine:
     """See `deskhand.episodes.run.engines.Engine`."""

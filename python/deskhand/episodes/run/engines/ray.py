@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.run.plan import Plan, Tell
 
-__all__ = ["RayEngine"]
-
 _RESOURCE = "desktop"
 _AUTHENTICATION = "RAY_AUTH_MODE"
 _HOW_TO_START = (

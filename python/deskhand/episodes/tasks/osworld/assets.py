@@ -23,8 +23,6 @@ from deskhand.errors import EpisodeError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-__all__ = ["DIRECTORY", "Assets", "find_assets", "use_directory"]
-
 DIRECTORY = "DESKHAND_ASSETS"
 """The variable that names the cache."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["close_tabs"]
-
 _SECONDS = 30
 
 

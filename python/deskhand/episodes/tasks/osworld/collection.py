@@ -19,8 +19,6 @@ from deskhand.errors import TaskError, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["PREFIX", "Entry", "find_entries"]
-
 PREFIX = "osworld:"
 """What a name for tasks of OSWorld begins with."""
 

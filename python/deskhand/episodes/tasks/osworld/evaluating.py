@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.osworld.evaluators import Evaluators
     from deskhand.episodes.tasks.osworld.taskfile import TaskFile
 
-__all__ = ["evaluate"]
-
 LIMIT = 110.0
 """Seconds that an evaluation may take, with its post-configuration."""
 

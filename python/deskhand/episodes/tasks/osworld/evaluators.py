@@ -23,8 +23,6 @@ from deskhand.errors import EpisodeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["PYTHON", "Evaluators", "default_directory", "find_evaluators", "load_table", "make_evaluators"]
-
 PYTHON = "DESKHAND_OSWORLD_PYTHON"
 """The variable that names the interpreter."""
 

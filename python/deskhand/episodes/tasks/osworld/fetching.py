@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-__all__ = ["HOSTS", "check_address", "download"]
-
 HOSTS = ("huggingface.co", "hf.co")
 """The hosts that upstream keeps its files on; names below these count too."""
 

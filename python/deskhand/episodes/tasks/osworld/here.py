@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["facts_before", "facts_here", "lacking_programs"]
-
 # Programs that tasks know under a name that is written for them, see `steps`.
 _BEHIND = {"google-chrome": "chromium", "python": "python3"}
 # The programs of the image `deskhand/osworld`, of those that tasks name; see its Dockerfile.

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Uses", "exported", "uses_of"]
-
 PACKAGE = "desktop_env.evaluators"
 
 

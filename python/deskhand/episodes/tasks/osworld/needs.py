@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.osworld.taskfile import SetupStep, TaskFile
 
-__all__ = ["HISTORY", "KINDS", "OFFICE", "Needs", "Table", "needs_of", "opener_of"]
-
 KINDS = frozenset(
     (
         "activate_window", "chrome_close_tabs", "chrome_open_tabs", "close_window", "command", "download", "execute", "launch",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.osworld.needs import Needs
     from deskhand.episodes.tasks.osworld.taskfile import TaskFile
 
-__all__ = ["KINDS", "Facts", "Kind", "Reason", "reasons"]
-
 Kind: TypeAlias = Literal["broken", "login", "network", "rights", "differs", "application", "file", "evaluator"]
 
 KINDS: tuple[Kind, ...] = ("broken", "login", "network", "rights", "differs", "application", "file", "evaluator")

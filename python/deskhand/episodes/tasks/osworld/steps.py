@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.osworld.taskfile import SetupStep
     from deskhand.machine.interface import CommandResult
 
-__all__ = ["PASSWORD", "Steps", "prepare"]
-
 PASSWORD = "password"  # noqa: S105 # upstream's, for a user that has no rights here
 """What upstream puts into commands as the user's password."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.osworld.collection import Entry
 
-__all__ = ["FAIL", "OSWorldTask", "load_tasks"]
-
 FAIL = "FAIL"
 """The last line of an agent's answer that says that a task cannot be done, as in upstream's action spaces."""
 

@@ -16,8 +16,6 @@ from deskhand.errors import TaskError, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["INFEASIBLE", "LARGEST", "SetupStep", "TaskFile", "at_home", "named", "parse_task", "strings"]
-
 LARGEST = 1 << 20
 """The largest task file that is read, in bytes; upstream's have 12 kB at most."""
 

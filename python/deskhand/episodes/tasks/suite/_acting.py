@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand.desktop.desktop import Desktop
 
-__all__ = [
-    "choose_file",
-    "find_window",
-    "press",
-    "settled",
-    "type_text",
-    "wait_for_window",
-    "wait_until",
-    "wait_until_gone",
-]
-
 PATIENCE = 60.0
 """Seconds after which a wait fails; long enough even for a busy machine."""
 

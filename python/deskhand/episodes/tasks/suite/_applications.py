@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = [
-    "open_calc",
-    "open_drawing",
-    "open_featherpad",
-    "open_mousepad",
-    "open_pcmanfm",
-    "open_pdf",
-    "open_terminal",
-    "prepare",
-]
-
 _FILES = {
     # A blinking caret or an animated widget would change the first frame. For Qt only the period can be set: ten days.
     ".config/gtk-3.0/settings.ini": (

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.browser import Page
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["SEND", "choose", "click", "compared", "document", "fill", "scroll_to", "table"]
-
 _STYLE = """
 * { box-sizing: border-box; font-family: "DejaVu Sans", sans-serif; transition: none; }
 body { margin: 20px 32px; font-size: 15px; line-height: 1.45; color: #1d2630; background: #fbfbf8; }

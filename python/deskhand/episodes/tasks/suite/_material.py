@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import random
 
-__all__ = ["CITIES", "FIRST_NAMES", "ITEMS", "SURNAMES", "TOPICS", "UNICODE", "people", "sentence", "sentences"]
-
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())

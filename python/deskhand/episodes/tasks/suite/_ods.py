@@ -16,8 +16,6 @@ from xml.sax.saxutils import escape
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Cells", "Value", "cell_name", "read_sheets", "write_sheets"]
-
 Value = str | float | int
 Cells = dict[str, Value]
 """Values by the names of their cells: `A1`."""

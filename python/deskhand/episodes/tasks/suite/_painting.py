@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["COLOURS", "HEIGHT", "STROKE", "WIDTH", "canvas", "drag", "is_colour", "open_painting", "pick"]
-
 COLOURS = {
     "black": (0, 0, 0),
     "red": (204, 30, 30),

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["pdf", "sheet"]
-
 _PAGE = (595, 420)
 _SIZE = 13
 

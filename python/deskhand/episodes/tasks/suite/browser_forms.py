@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["BrowserDownload", "BrowserForm", "BrowserTable"]
-
 _FIRST_NAMES = (
     "Ana",
     "Bérénice",

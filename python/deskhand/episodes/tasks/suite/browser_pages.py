@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["BrowserFind", "BrowserRows", "BrowserTrail"]
-
 _OBJECTS = (
     "amber comb", "brass astrolabe", "bronze mirror", "carved flute", "cedar chest", "clay tablet", "coral necklace",
     "copper kettle", "enamel snuffbox", "felt hat", "glass beaker", "gold earring", "granite seal", "horn spoon",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["BrowserShop"]
-
 _KINDS = {
     "tea": ("Assam", "Darjeeling", "Earl Grey", "Genmaicha", "Lapsang", "Sencha", "Oolong", "Rooibos"),
     "jam": ("apricot", "blackcurrant", "cherry", "damson", "fig", "quince", "rhubarb", "strawberry"),

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["DrawingDots", "DrawingLine", "DrawingShapes"]
-
 _PROGRAMS = ("chromium", "perl")
 # How far a person's line may be from its place, in pixels.
 _NEAR = 10

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["DrawingLabels"]
-
 _FILE = "plan.fodg"
 # LibreOffice lays out its window once more half a second after drawing it, by a timer.
 _LAID_OUT = Settle(quiet=1.5, reaction=1.5, timeout=20.0)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.task import Level
 
-__all__ = ["CopyLargest", "DeleteOld", "MakeFolders", "Rename", "SortByKind", "TidyProject"]
-
 _PCMANFM = "pcmanfm"
 _TRIES, _COPIED = 12, 0.5
 _KINDS = {"pictures": "png", "papers": "pdf", "tables": "csv", "sounds": "wav", "texts": "txt"}

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["MultiConfigRun", "MultiPdfForm", "MultiSheetNote", "MultiWebNote"]
-
 _DISHES = ("Barley soup", "Bean stew", "Carrot cake", "Fish pie", "Mushroom rice", "Onion tart", "Potato salad")
 _INGREDIENTS = (
     "barley", "beans", "butter", "carrots", "celery", "cream", "dill", "eggs", "flour", "garlic", "haddock", "leeks",

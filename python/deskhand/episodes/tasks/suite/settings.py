@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.context import TaskContext
 
-__all__ = ["SettingsBrowser", "SettingsEditor", "SettingsFiles", "SettingsKeyboard"]
-
 _LAYOUTS = {
     "cz": "Czech",
     "de": "German",

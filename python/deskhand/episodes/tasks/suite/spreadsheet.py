@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.task import Level
 
-__all__ = ["EnterValues", "ExportCsv", "OrderTotals", "SortRows", "TotalByKind"]
-
 _CALC = "libreoffice-calc"
 # For sums of amounts in cents, however they were rounded.
 _CLOSE = 0.005

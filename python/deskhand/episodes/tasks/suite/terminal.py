@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.task import Level
 
-__all__ = ["BusiestAddress", "CountLines", "FixConfig", "LogReport", "MakeTree", "StopWorker"]
-
 # Limits for reading an archive: those of this task are smaller, and a larger one must not fill the memory.
 _MOST_MEMBERS, _LARGEST_MEMBER = 50, 1 << 20
 _LARGEST_ARCHIVE = 16 << 20

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.task import Level
 
-__all__ = ["DeleteLine", "InsertSorted", "Letters", "MergeFiles", "ReplaceWord", "WriteNote"]
-
 _MOUSEPAD, _FEATHERPAD = "mousepad", "featherpad"
 
 
