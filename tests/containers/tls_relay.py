@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from deskhand.backends.vnc.login import _relay
+from deskhand.backends.vnc.relay import relay
 
 ENGINE = "/var/run/docker.sock"
 _PIECE = 1000
@@ -43,7 +43,7 @@ def main() -> None:
             client = context.wrap_socket(inner, server_side=True)
             engine = socket.socket(socket.AF_UNIX)
             engine.connect(ENGINE)
-            _relay(client, engine)
+            relay(client, engine)
 
     with socket.socket(fileno=descriptor) as listener:
         print("ready", flush=True)

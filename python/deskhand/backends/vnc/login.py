@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from deskhand._core.readiness import ready
 from deskhand._core.untrusted import PinnedSocket
 from deskhand._native import VncHandshake
+from deskhand.backends.vnc.relay import PIECE, relay
 from deskhand.errors import AuthFailed, ConnectFailed, ProtocolViolation
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _WITHOUT_PASSWORD = (_NONE, _TLS_NONE, _X509_NONE)
 _LOCAL = (_NONE, _VNC, _APPLE, _VENCRYPT)
 _REMOTE = (_VENCRYPT, _APPLE, _VNC, _NONE)
 _SUBTYPES = (_X509_PLAIN, _X509_VNC, _X509_NONE, _TLS_PLAIN, _TLS_VNC, _TLS_NONE)
-_PIECE = 65536
 _HINT = "check that a VNC server listens there"
 _MAX_KEY_LENGTH = 1024
 _NAMES = {1: "None", 2: "VNC password", 5: "RSA-AES", 6: "RSA-AES", 16: "Tight", 18: "TLS", 19: "VeNCrypt", 30: "Apple"}
@@ -206,7 +205,7 @@ class _Login:
     def _receive(self) -> bytes:
         assert self._socket is not None  # noqa: S101 # it is there from the first line of `run`
         self._socket.settimeout(self._left())
-        data = self._socket.recv(_PIECE)
+        data = self._socket.recv(PIECE)
         if not data:
             raise ConnectionError("the server closed the connection during the handshake")
         return data
@@ -324,7 +323,7 @@ class _Login:
         assert connected is not None  # noqa: S101 # it is there from the first line of `run`
         if isinstance(connected, ssl.SSLSocket):
             ours, theirs = socket.socketpair()
-            threading.Thread(target=_relay, args=(connected, theirs), name="deskhand-tls", daemon=True).start()
+            threading.Thread(target=relay, args=(connected, theirs), name="deskhand-tls", daemon=True).start()
             return ours.detach()
         connected.settimeout(None)
         return connected.detach()
@@ -363,44 +362,3 @@ def _apple_answer(generator: int, modulus: bytes, theirs: bytes, name: str, pass
         + encryptor.finalize()
         + pow(generator, secret, prime).to_bytes(length, "big")
     )
-
-
-def _relay(outside: ssl.SSLSocket, inside: socket.socket) -> None:
-    """Carry bytes between TLS and the socket that is read without Python, until either side ends.
-
-    One thread, since both directions share the state of TLS.
-    """
-    outside.settimeout(0)
-    waiting = b""
-    with outside, inside:
-        while True:
-            # What is inside is read again only when TLS has taken all of it, so this never holds more than one piece.
-            wanted = [outside] if waiting else [outside, inside]
-            found = ready(wanted, [outside] if waiting else [])
-            try:
-                if outside.fileno() in found and not _carry_in(outside, inside):
-                    return
-                if inside.fileno() in found:
-                    waiting = inside.recv(_PIECE)
-                    if not waiting:
-                        return
-                if waiting:
-                    waiting = waiting[outside.send(waiting) :]
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                continue
-            except OSError:
-                return
-
-
-def _carry_in(outside: ssl.SSLSocket, inside: socket.socket) -> bool:
-    """Forward all that TLS has; False at its end."""
-    while True:
-        try:
-            data = outside.recv(_PIECE)
-        except ssl.SSLWantReadError:
-            return True
-        if not data:
-            return False
-        inside.sendall(data)
-        if not outside.pending():
-            return True
