@@ -7,7 +7,8 @@ import fcntl
 import os
 import sqlite3
 import stat
-from typing import TYPE_CHECKING
+import zlib
+from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import EpisodeError
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # A limit for SQLite: no value is longer, not even the list of tiles of the largest frame after packing.
 _LONGEST_VALUE = 1 << 20
+# The largest frame that is read from an untrusted file: as large as any supported screen.
+_LARGEST_SIDE, _LARGEST_FRAME = 16384, 64 << 20
 VERSION = 1
 BUSY = 30.0
 SCHEMA = """
@@ -70,6 +73,35 @@ def open_reader(path: Path) -> sqlite3.Connection | None:
             connection.close()
             return None
     return None
+
+
+def inflated(data: object, limit: int, path: Path) -> bytes:
+    """Unpack data of at most `limit` bytes, because a few packed bytes may contain a thousand times as many."""
+    if not isinstance(data, bytes):
+        raise damaged(path, f"there is {type(data).__name__} in place of bytes")
+    unpacking = zlib.decompressobj()
+    try:
+        found = unpacking.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise damaged(path, str(error)) from error
+    if len(found) > limit:
+        raise damaged(path, f"a packed value has more than {limit} bytes")
+    if not unpacking.eof:
+        raise damaged(path, "a packed value is incomplete")
+    return found
+
+
+def check_size(width: Any, height: Any, path: Path) -> None:
+    """Check the size of a frame before memory is taken for it."""
+    sides = (width, height)
+    fits = all(isinstance(side, int) and 0 < side <= _LARGEST_SIDE for side in sides)
+    if not fits or width * height > _LARGEST_FRAME:
+        raise damaged(path, f"a frame is of {width}x{height} pixels, and at most {_LARGEST_FRAME} are read")
+
+
+def damaged(path: Path, what: str) -> EpisodeError:
+    """The error about a file whose content is not as it was written."""
+    return EpisodeError(f"the frames in {path} are damaged: {what}")
 
 
 @contextlib.contextmanager

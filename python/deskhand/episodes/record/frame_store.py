@@ -25,7 +25,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from deskhand._native import Screen
-from deskhand.episodes.record.frame_database import BUSY, SCHEMA, VERSION, alone, open_reader, version_of
+from deskhand.episodes.record.frame_database import (
+    BUSY,
+    SCHEMA,
+    VERSION,
+    alone,
+    check_size,
+    damaged,
+    inflated,
+    open_reader,
+    version_of,
+)
 from deskhand.episodes.record.tiles import CHANNELS, DIGEST, NUMBER, TILE, changed_tiles, hash_of, tiles_of
 from deskhand.errors import EpisodeError
 
@@ -36,8 +46,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEVEL = 1
-# The largest frame that is read from an untrusted file: as large as any supported screen.
-_LARGEST_SIDE, _LARGEST_FRAME = 16384, 64 << 20
 # How many numbers of tiles and of frames are kept in memory: 64 Ki take 9 MB.
 _KNOWN = 1 << 16
 # How many decoded tiles are kept for reading, 12 kB each: those of two frames, since consecutive frames share most of them.
@@ -241,17 +249,17 @@ class FrameStore:
                 raise EpisodeError(f"there is no frame {frame} in {self.directory}")
             path, (width, height, listed) = found
             with self._named(path):
-                _check_size(width, height, path)
+                check_size(width, height, path)
                 places = tiles_of(width, height)
-                numbers = np.frombuffer(_inflated(listed, len(places) * NUMBER, path), np.uint32)
+                numbers = np.frombuffer(inflated(listed, len(places) * NUMBER, path), np.uint32)
                 if len(numbers) != len(places):
-                    raise _damaged(path, f"{frame} has {len(numbers)} tiles instead of {len(places)}")
+                    raise damaged(path, f"{frame} has {len(numbers)} tiles instead of {len(places)}")
                 self._decode(path, numbers)
                 pixels = np.empty((height, width, CHANNELS), np.uint8)
                 for number, (rows, columns) in zip(numbers.tolist(), places, strict=True):
                     part, tile = pixels[rows, columns], self._decoded[path, number]
                     if len(tile) != part.size:
-                        raise _damaged(path, f"a tile of {frame} has {len(tile)} bytes instead of {part.size}")
+                        raise damaged(path, f"a tile of {frame} has {len(tile)} bytes instead of {part.size}")
                     part[:] = np.frombuffer(tile, np.uint8).reshape(part.shape)
         return pixels
 
@@ -276,13 +284,13 @@ class FrameStore:
                 f"SELECT id, hash, data FROM tiles WHERE id IN ({marks})",  # noqa: S608 # marks only
                 asked,
             ):
-                pixels = _inflated(data, TILE, path)
+                pixels = inflated(data, TILE, path)
                 if hash_of(pixels) != hash_:
-                    raise _damaged(path, "a tile does not match its hash")
+                    raise damaged(path, "a tile does not match its hash")
                 self._decoded[path, number] = pixels
         for number in wanted:
             if (path, number) not in self._decoded:
-                raise _damaged(path, "a tile is missing")
+                raise damaged(path, "a tile is missing")
             self._decoded.move_to_end((path, number))
 
     def _found(self, frame: str) -> tuple[Path, tuple[int, int, bytes]] | None:
@@ -370,33 +378,6 @@ class Roll:
             tiles = [(self._hashes[index].tobytes(), rgb[places[index]].tobytes()) for index in missing]
             self.stored += self._store.write(bytes.fromhex(self._name), (width, height), tiles, self._numbers)
         return self._name
-
-
-def _inflated(data: object, limit: int, path: Path) -> bytes:
-    """Unpack data of at most `limit` bytes, because a few packed bytes may contain a thousand times as many."""
-    if not isinstance(data, bytes):
-        raise _damaged(path, f"there is {type(data).__name__} in place of bytes")
-    unpacking = zlib.decompressobj()
-    try:
-        found = unpacking.decompress(data, limit + 1)
-    except zlib.error as error:
-        raise _damaged(path, str(error)) from error
-    if len(found) > limit:
-        raise _damaged(path, f"a packed value has more than {limit} bytes")
-    if not unpacking.eof:
-        raise _damaged(path, "a packed value is incomplete")
-    return found
-
-
-def _check_size(width: Any, height: Any, path: Path) -> None:
-    sides = (width, height)
-    fits = all(isinstance(side, int) and 0 < side <= _LARGEST_SIDE for side in sides)
-    if not fits or width * height > _LARGEST_FRAME:
-        raise _damaged(path, f"a frame is of {width}x{height} pixels, and at most {_LARGEST_FRAME} are read")
-
-
-def _damaged(path: Path, what: str) -> EpisodeError:
-    return EpisodeError(f"the frames in {path} are damaged: {what}")
 
 
 def png_of(rgb: NDArray[np.uint8]) -> bytes:
