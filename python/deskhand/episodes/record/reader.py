@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Self
 from deskhand._core.arguments import expect_path
 from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.ledger.ledger import Key
+from deskhand.episodes.record.attempt_files import EVENTS, RESULT
 from deskhand.episodes.record.frame_store import FrameStore
-from deskhand.episodes.record.recorder import EVENTS, RESULT
 from deskhand.errors import EpisodeError, shown
 
 if TYPE_CHECKING:

@@ -1,10 +1,6 @@
 """Records one attempt while it happens: `Recorder`.
 
-This module owns the files of an attempt: `events.jsonl`, one JSON object a line in order, and `result.json`, which exists only
-once the attempt has ended. It judges nothing and writes no secrets.
-
-Each event is in the file when the call that made it returns, and on disk within a second: a recorder that is killed loses at
-most the event that it was writing.
+This module owns what an attempt's files tell of each operation. It judges nothing and writes no secrets.
 """
 
 from __future__ import annotations
@@ -12,8 +8,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import itertools
-import json
-import os
 import shlex
 import threading
 import time
@@ -26,12 +20,14 @@ from deskhand._core.observation import Observation, remarks
 from deskhand._core.redaction import Secret
 from deskhand.actions import Action, Type
 from deskhand.desktop.access import bare, commands_of, core_of
+from deskhand.episodes.record.attempt_files import DIGITS, AttemptFiles
 from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
 from deskhand.episodes.record.sanitize import harmless
 from deskhand.errors import ActionError, DeskhandError, DesktopHeld, DesktopLost, EpisodeError, PolicyDenied, RecordFull
 from deskhand.machine.interface import CommandResult
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Mapping
 
     from deskhand._core.observation import Screenshot
@@ -40,21 +36,12 @@ if TYPE_CHECKING:
     from deskhand.desktop.operations import Interceptor, Operation
     from deskhand.episodes.record.frame_store import FrameStore
 
-EVENTS = "events.jsonl"
-RESULT = "result.json"
-
 # The kinds of events whose operation has another name.
 _KINDS = {"screenshot": "look", "host_shell": "shell"}
 _FILES = frozenset({"read_file", "write_file"})
-_SYNC_PERIOD = 0.5
-_IDLE = 2.0
-_DIGITS = 6
 # Actions have been checked, and are needed completely for a replay.
 _MOST_PARTS = 1 << 20
 _LONGEST_STATE = 1 << 20
-# Events that are written even if the record is already full.
-_LAST_WORDS = frozenset({"refused", "evaluate", "frame", "answer", "end"})
-_ROOM_FOR_LAST_WORDS = 1 << 20
 
 
 @dataclass(slots=True)
@@ -78,8 +65,6 @@ class Recorder:
     Attributes:
         directory: The folder of the files.
         totals: The totals so far.
-        error: Why nothing more could be written, an `OSError` of the disk or a `RecordFull`; None if all is well. Check this
-            after an agent's part: an agent may swallow the exceptions of its calls.
     """
 
     def __init__(
@@ -109,7 +94,6 @@ class Recorder:
         """
         self.directory: Path = Path(directory)
         self.totals: Totals = Totals()
-        self.error: BaseException | None = None
         self._frames = frames
         self._roll = frames.roll()
         self._secrets = tuple(secrets)
@@ -124,18 +108,19 @@ class Recorder:
         self._home: str | None = None
         # A look takes the desktop's lock, and another thread must be able to write events meanwhile.
         self._looking = threading.RLock()
-        self._writing = threading.RLock()
-        self._sequence = 0
-        self._size = 0
         self._calls = itertools.count(1)
-        _put_aside(self.directory)
-        self.directory.mkdir(parents=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._file = os.open(self.directory / EVENTS, flags, 0o666)
-        self._began, self._began_wall = clock(), wall()
+        self._files = AttemptFiles(self.directory, self._bounds, clock=clock, wall=wall)
 
     def __repr__(self) -> str:
         return f"<Recorder {self.directory}>"
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why nothing more could be written, an `OSError` of the disk or a `RecordFull`; None if all is well.
+
+        Check this after an agent's part: an agent may swallow the exceptions of its calls.
+        """
+        return self._files.error
 
     # --- a desktop ---
 
@@ -158,7 +143,7 @@ class Recorder:
             # A person may be typing a password.
             return None
         begun = self._clock()
-        self._refuse_if_failed()
+        self._files.refuse_if_failed()
         frame = None
         if operation.type == "perform":
             frame = self._look()
@@ -232,7 +217,7 @@ class Recorder:
         if kind == "frame" and self._home is not None:
             # A replay has another home directory.
             fields = {**fields, "home": self._home}
-        self._append(kind, self.harmless(fields))
+        self._files.append(kind, self.harmless(fields))
 
     def harmless(self, value: Any) -> Any:
         """A value in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
@@ -252,20 +237,7 @@ class Recorder:
         told: Mapping[str, Any] = harmless(result, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)
         self._frames.sync()
         self.sync()
-        data = json.dumps(told, indent=1).encode() + b"\n"
-        temporary = self.directory / f".{RESULT}"
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(self.directory / RESULT)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-        for folder in (self.directory, self.directory.parent):
-            _sync_folder(folder)
+        self._files.write_result(told)
         self.totals.overhead += self._clock() - begun
         return told
 
@@ -275,69 +247,14 @@ class Recorder:
         Raises:
             OSError: They cannot be written.
         """
-        with self._writing:
-            if self._file < 0:
-                return
-            # On a descriptor of its own, so that other threads can write meanwhile.
-            file = os.dup(self._file)
-        try:
-            os.fdatasync(file)
-        except OSError as error:
-            self.error = self.error or error
-            raise
-        finally:
-            os.close(file)
+        self._files.sync()
 
     def close(self) -> None:
         """Stop recording, and close the files. Further calls do nothing."""
         self.detach()
-        with contextlib.suppress(OSError):
-            self.sync()
-        with self._writing:
-            if self._file >= 0:
-                os.close(self._file)
-                self._file = -1
+        self._files.close()
 
     # --- internals ---
-
-    def _append(self, kind: str, fields: Mapping[str, Any]) -> None:
-        with self._writing:
-            last_word = kind in _LAST_WORDS
-            if not last_word:
-                self._refuse_if_failed()
-            if self._file < 0:
-                raise OSError(f"the record in {self.directory} is closed")
-            t = self._seconds()
-            # Times in the record are monotonic, even if the wall clock is set meanwhile.
-            head = {"seq": self._sequence, "t": t, "wall": round(self._began_wall + t, _DIGITS), "kind": kind}
-            line = json.dumps({**head, **fields}, separators=(",", ":")).encode() + b"\n"
-            room = self._bounds.bytes + (_ROOM_FOR_LAST_WORDS if last_word else 0)
-            if self._size + len(line) > room or (self._sequence >= self._bounds.events and not last_word):
-                what = "bytes" if self._size + len(line) > room else "events"
-                raise self._failed(RecordFull(what, getattr(self._bounds, what)))
-            try:
-                left = memoryview(line)
-                while left:
-                    left = left[os.write(self._file, left) :]
-            except OSError as error:
-                # Truncate the partial line; if that fails too, readers skip a torn line.
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._file, self._size)
-                raise self._failed(_named(error, self.directory / EVENTS)) from None
-            self._size += len(line)
-            self._sequence += 1
-        _SYNCING.note(self)
-
-    def _seconds(self) -> float:
-        return round(self._clock() - self._began, _DIGITS)
-
-    def _failed(self, error: BaseException) -> BaseException:
-        self.error = self.error or error
-        return error
-
-    def _refuse_if_failed(self) -> None:
-        if self.error is not None:
-            raise self.error
 
     def _note_secrets(self, actions: Iterable[Action]) -> None:
         for action in actions:
@@ -371,11 +288,11 @@ class Recorder:
         try:
             name = self._roll.add(shot.array(), keep=not self._withheld)
         except (OSError, EpisodeError) as error:
-            raise self._failed(error) from error.__cause__
+            raise self._files.failed(error) from error.__cause__
         self._frame = name
         self._generation = shot.generation if recorded else None
         if bounded and self._roll.stored > self._bounds.pixels:
-            raise self._failed(RecordFull("bytes of pixels", self._bounds.pixels))
+            raise self._files.failed(RecordFull("bytes of pixels", self._bounds.pixels))
         return name
 
     def _write_down(self, call: _Call, answer: object, seconds: float) -> None:
@@ -398,20 +315,20 @@ class Recorder:
                 fields["size"] = size
         else:
             self.totals.commands += 1
-            fields = self._ran(call, answer)
+            fields = _ran(call.operation, answer)
         if isinstance(answer, BaseException):
             fields["error"] = {"type": type(answer).__name__, "message": str(answer)}
         if self._withheld:
             fields["withheld"] = True
         if call.operation.holder is not None:
             fields["by"] = call.operation.holder.by
-        fields["seconds"] = round(seconds, _DIGITS)
+        fields["seconds"] = round(seconds, DIGITS)
         whole: dict[str, Any] = {}
         if call.operation.type == "perform":
             whole["actions"] = self._described(call.operation.actions)
         elif call.operation.data is not None:
             whole = self._written(call.operation.data)
-        self._append(_KINDS.get(call.operation.type, call.operation.type), {**whole, **self.harmless(fields)})
+        self._files.append(_KINDS.get(call.operation.type, call.operation.type), {**whole, **self.harmless(fields)})
 
     def _performed(self, call: _Call, answer: object) -> dict[str, Any]:
         fields: dict[str, Any] = {"id": f"a{next(self._calls)}", "before": call.frame}
@@ -441,7 +358,7 @@ class Recorder:
             **remarks(answer),
             **({} if answer.elements is None else self._outlined(answer.elements)),
             "cursor": list(answer.cursor),
-            "elapsed": {name: round(getattr(elapsed, name), _DIGITS) for name in elapsed.__slots__},
+            "elapsed": {name: round(getattr(elapsed, name), DIGITS) for name in elapsed.__slots__},
             "error": None,
             "unknown": False,
         }
@@ -456,20 +373,6 @@ class Recorder:
             return {}
         return {"elements": elements.text() if before is None else elements.changes(before)}
 
-    def _ran(self, call: _Call, answer: object) -> dict[str, Any]:
-        operation = call.operation
-        if operation.type == "start":
-            return {"argv": shlex.split(operation.target)}
-        fields: dict[str, Any] = {"command": operation.target}
-        if operation.cwd is not None:
-            fields["cwd"] = operation.cwd
-        if operation.env:
-            fields["env"] = dict(operation.env)
-        if isinstance(answer, CommandResult):
-            for name in ("exit_code", "outcome", "stdout", "stderr"):
-                fields[name] = getattr(answer, name)
-        return fields
-
     def _written(self, data: bytes) -> dict[str, Any]:
         """The content that was written to a file, complete if there is room, because a replay needs it."""
         try:
@@ -483,60 +386,15 @@ class Recorder:
         return harmless(plain, text=self._bounds.text, parts=_MOST_PARTS, secrets=self._secrets)
 
 
-class _Syncing:
-    """A thread that brings the recorders' files to disk, while there is something to do."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._waiting: set[Recorder] = set()
-        self._running = False
-
-    def note(self, recorder: Recorder) -> None:
-        with self._changed:
-            if recorder in self._waiting:
-                return
-            self._waiting.add(recorder)
-            if not self._running:
-                self._running = True
-                threading.Thread(target=self._run, name="deskhand-episodes-sync", daemon=True).start()
-            self._changed.notify_all()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                if not self._changed.wait_for(lambda: bool(self._waiting), _IDLE):
-                    self._running = False
-                    return
-            # Writes in the meantime are included.
-            time.sleep(_SYNC_PERIOD)
-            with self._changed:
-                recorders, self._waiting = self._waiting, set()
-            for recorder in recorders:
-                # The recorder keeps the error for its callers.
-                with contextlib.suppress(OSError):
-                    recorder.sync()
-
-
-_SYNCING = _Syncing()
-
-
-def _named(error: OSError, path: Path) -> OSError:
-    return error if error.filename is not None else OSError(error.errno, error.strerror, str(path))
-
-
-def _put_aside(directory: Path) -> None:
-    if not directory.exists():
-        return
-    for number in itertools.count(1):
-        other = directory.with_name(f"{directory.name}~{number}")
-        if not other.exists():
-            directory.rename(other)
-            return
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+def _ran(operation: Operation, answer: object) -> dict[str, Any]:
+    if operation.type == "start":
+        return {"argv": shlex.split(operation.target)}
+    fields: dict[str, Any] = {"command": operation.target}
+    if operation.cwd is not None:
+        fields["cwd"] = operation.cwd
+    if operation.env:
+        fields["env"] = dict(operation.env)
+    if isinstance(answer, CommandResult):
+        for name in ("exit_code", "outcome", "stdout", "stderr"):
+            fields[name] = getattr(answer, name)
+    return fields
