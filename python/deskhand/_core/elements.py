@@ -1,4 +1,4 @@
-"""Elements: what applications say that they show. Values, how they are found, and how they are written for a model.
+"""Elements: what applications say that they show. Values, how they are found, and which are worth a line for a model.
 
 Names, texts and descriptions come from applications: they are untrusted, and cleaned of control characters here. This module
 does no I/O.
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
 
 from deskhand._core.labels import nearest_label
+from deskhand._core.outline import Entry, cut, differences
 from deskhand._core.redaction import clean
 from deskhand._core.roles import ARIA_ROLES, GENERIC, ROLES, aria_role
-from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,8 +25,6 @@ ElementState: TypeAlias = Literal["visible", "hidden", "enabled", "disabled", "c
 
 STATES: tuple[str, ...] = get_args(ElementState)
 _LONGEST_SHOWN = 80
-# A word is about as long for the models that count tokens; names and punctuation are shorter.
-_SIGNS_OF_A_TOKEN = 3.5
 # What is worth saying of an element's state, in this order.
 _SAID = ("disabled", "checked", "selected", "pressed", "expanded", "collapsed", "focused", "required", "busy")
 _UNCHANGED = "(unchanged)"
@@ -311,30 +309,17 @@ class Elements:
             viewport: The picture that the model was given; points are in its pixels.
             budget: About how many tokens it may have; what is cut is said in its last line.
         """
-        return _cut(self._lines(viewport), budget)
+        return cut(self._lines(viewport), budget)
 
     def changes(self, before: Elements, viewport: Viewport | None = None, *, budget: int | None = None) -> str:
         """What is different from `before`: lines that begin with `+`, `-` or `~`. The whole outline where that is shorter."""
         if before.version == self.version:
             return _UNCHANGED
-        old = {element.ref: line for _, element, _, line in before._outline(viewport)}
-        new = self._outline(viewport)
-        there = {element.ref for _, element, _, _ in new}
-        lines = [f"- [{ref}]" for ref in old if ref not in there]
-        # How far to the left what is new begins, under the element of before that it is in.
-        left: dict[str, int] = {}
-        for depth, element, above, line in new:
-            if element.ref not in old:
-                indent = left.get(above or "", depth)
-                left[element.ref] = indent + 1 if above in left else 1
-                inside = "" if above is None or above in left else f" in [{above}]"
-                lines.append(f"{'  ' * indent if above in left else ''}+ {line}{inside}")
-            elif old[element.ref] != line:
-                lines.append(f"~ {line}")
+        lines = differences(before._outline(viewport), self._outline(viewport))
         whole = self._lines(viewport)
         if sum(map(len, lines)) >= sum(map(len, whole)):
             lines = whole
-        return _cut(lines, budget) if lines else _UNCHANGED
+        return cut(lines, budget) if lines else _UNCHANGED
 
     def _is_empty_cell(self, element: Element) -> bool:
         """Whether it is a cell without a text, of a table that has more of them than are in view, and not the chosen one."""
@@ -343,12 +328,12 @@ class Elements:
         return self[element.parent].hidden > 0
 
     def _lines(self, viewport: Viewport | None) -> list[str]:
-        lines = [f"{'  ' * depth}- {line}" for depth, _, _, line in self._outline(viewport)]
+        lines = [f"{'  ' * entry.depth}- {entry.line}" for entry in self._outline(viewport)]
         return [*lines, *(f"({sentence})" for sentence in self.left_out)]
 
-    def _outline(self, viewport: Viewport | None) -> list[tuple[int, Element, str | None, str]]:
-        """What is worth a line: its depth, the element, the reference of the one whose line it is under, its line."""
-        lines = []
+    def _outline(self, viewport: Viewport | None) -> list[Entry]:
+        """What is worth a line."""
+        entries = []
         # The lines that the next one may be under: the depth of each in the tree, and its reference.
         over: list[tuple[int, str]] = []
         named: dict[str, str] = {}
@@ -359,9 +344,9 @@ class Elements:
             named[element.ref] = element.name or above
             if not element.visible or _says_nothing(element, above) or self._is_empty_cell(element):
                 continue
-            lines.append((len(over), element, over[-1][1] if over else None, element.line(viewport)))
+            entries.append(Entry(len(over), element.ref, over[-1][1] if over else None, element.line(viewport)))
             over.append((element.depth, element.ref))
-        return lines
+        return entries
 
 
 def _says_nothing(element: Element, above: str) -> bool:
@@ -384,19 +369,6 @@ def one_spaced(text: str) -> str:
 def _quoted(text: str) -> str:
     line = one_spaced(text).replace('"', "'")
     return f'"{line[: _LONGEST_SHOWN - 1]}…"' if len(line) > _LONGEST_SHOWN else f'"{line}"'
-
-
-def _cut(lines: list[str], budget: int | None) -> str:
-    if budget is not None:
-        if budget < 1:
-            raise ActionError(f"the budget is a number of tokens, at least 1, not {shown(budget)}")
-        left = budget * _SIGNS_OF_A_TOKEN
-        for number, line in enumerate(lines):
-            left -= len(line) + 1
-            if left < 0:
-                lines = [*lines[:number], f"({len(lines) - number} more lines were cut to keep {budget} tokens)"]
-                break
-    return "\n".join(lines)
 
 
 def clean_text(text: str) -> str:
