@@ -30,7 +30,8 @@ from deskhand.desktop.control import Control, ask_for_help
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.operations import Operation, check_interceptors
-from deskhand.desktop.performing import Performance, open_elements, plain_actions, settings_of
+from deskhand.desktop.performed_elements import open_elements
+from deskhand.desktop.performing import Performance, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
 from deskhand.desktop.search import Search, make_query
 from deskhand.desktop.view import HeldView, View

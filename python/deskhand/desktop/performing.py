@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deskhand._core.elements import Elements
 from deskhand._core.events import Answer, ButtonDown, ButtonUp, PointerMove, Step
 from deskhand._core.geometry import Point, Rect
 from deskhand._core.observation import Elapsed, Observation
-from deskhand._core.redaction import Secret, conceal, one_line
+from deskhand._core.redaction import Secret, conceal
 from deskhand._core.settle import Reason, Settle, SettleResult
 from deskhand._native import Interrupted
 from deskhand.actions import (
@@ -37,16 +36,13 @@ from deskhand.actions import (
     elements_of,
 )
 from deskhand.desktop.pasting import Paster
+from deskhand.desktop.performed_elements import reach_elements, read_elements
 from deskhand.desktop.sending import Sender
 from deskhand.desktop.translate import translate
 from deskhand.desktop.watcher import GRACE
 from deskhand.errors import (
     ActionError,
-    BackendError,
-    Closed,
     DeskhandError,
-    DesktopLost,
-    Reconnected,
     ServerSilent,
     shown,
 )
@@ -75,17 +71,6 @@ _NO_WAIT_AFTER = (
 )
 # Actions whose input goes to the window with the focus; all other input goes to the one under the pointer.
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
-
-# Seconds for an element to become reachable, where the caller does not wait for the screen.
-_REACHED = 3.0
-# Seconds that applications have to tell their elements.
-_READING = 2.0
-_SHORTEST_READING = 0.1
-# Of a screen that goes on changing.
-_READINGS = 3
-_LONGEST_REASON = 200
-# How often two elements are looked for until neither has moved.
-_REACHED_AT_ONCE = 4
 
 
 class Performance:
@@ -215,7 +200,7 @@ class Performance:
         settled = self._clock()
         elements = None
         if self._elements:
-            elements, result = self._read_elements(result)
+            elements, result = read_elements(self._core, result)
         try:
             left = None if self._sender.limit is None else max(0.0, sent + self._sender.limit - settled)
             self._backend.allow(None if left is None else max(left, GRACE))
@@ -263,43 +248,15 @@ class Performance:
             notes=self._core.control.take_notes(),
         )
 
-    def _read_elements(self, result: SettleResult) -> tuple[Elements, SettleResult]:
-        """The elements of the screen that the picture will show, and the verdict: it may have gone on changing meanwhile."""
-        reader, screen = self._core.elements, self._backend.screen
-        deadline = self._clock() + _READING
-        try:
-            for _ in range(_READINGS):
-                elements = reader.read(max(_SHORTEST_READING, deadline - self._clock()))
-                self._backend.look()
-                changes = [Rect(*rect) for rect in screen.changes(reader.generation)]
-                if all(any(rect.within(region) for region in result.busy) for rect in changes):
-                    return elements, result
-        except (Closed, DesktopLost, Reconnected):
-            raise
-        except BackendError as error:
-            # What was sent was sent, and its picture is there.
-            return Elements(left_out=(f"nothing was read: {one_line(str(error), _LONGEST_REASON)}",)), result
-        return elements, replace(result, settled=False, reason=Reason.STILL_CHANGING) if result.settled else result
-
     def _aim(self, index: int) -> tuple[Action, Sequence[Step]]:
         """An action where its elements and the pointer are now."""
         action = self._actions[index]
         if refs := elements_of(action):
-            action = at_points(action, self._reach(refs))
+            action = at_points(action, reach_elements(self._core, refs, self._settings))
         else:
             self._backend.look(self._sender.limit)
         pointer = Point(*self._backend.screen.pointer)
         return action, translate(action, size=self._core.size, pointer=pointer, dragging=self._aimed[index])
-
-    def _reach(self, refs: Sequence[str]) -> list[Point]:
-        """Where elements are, all at once: to reach one may have moved another."""
-        limit = _REACHED if self._settings is None else self._settings.timeout
-        points: list[Point] = []
-        for _ in range(_REACHED_AT_ONCE):
-            before, points = points, [self._core.elements.reach(ref, limit) for ref in refs]
-            if len(refs) < 2 or points == before:
-                return points
-        raise ActionError(f"the elements {' and '.join(refs)} are not on the screen at the same time")
 
     def _send_action(self, action: Action, events: Sequence[Step]) -> bool:
         """Send one action, by keys or otherwise; returns whether a text was pasted."""
@@ -391,17 +348,6 @@ class Performance:
         if self._core.left_pointer not in {None, pointer}:
             self._pointer_moved = True
             self._core.left_pointer = pointer
-
-
-def open_elements(core: Core) -> None:
-    """Let a desktop pass whose elements can be read.
-
-    Raises:
-        UnsupportedAction: It has none.
-        BackendError: The accessibility bus refuses.
-    """
-    with core.turn():
-        core.elements.open(_READING)
 
 
 def plain_actions(given: Sequence[Action | CarriesAction]) -> tuple[Action, ...]:
