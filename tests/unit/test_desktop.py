@@ -43,7 +43,7 @@ from deskhand import (
 )
 from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
 from deskhand._native import Interrupted
-from deskhand.aio.desktop import (
+from deskhand.aio.parts import (
     AsyncClipboard,
     AsyncExpectations,
     AsyncHost,
