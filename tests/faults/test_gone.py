@@ -110,7 +110,7 @@ def test_a_guard_that_dies_on_somebody_elses_desktop(runtime: Path) -> None:
             for _ in range(2):
                 desktop.start("xterm")
                 desktop.perform(PressKeys(["shift"]), ReleaseKeys(["shift"]))
-                guard = desktop._core.guard
+                guard = desktop._core.programs.current
                 assert isinstance(guard, Guard)
                 os.kill(guard.pid, signal.SIGKILL)
                 until(lambda guard=guard: guard.gone and not desktop.windows.list(), 5, "the end of what it started")  # type: ignore[misc]

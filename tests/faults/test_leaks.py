@@ -144,7 +144,7 @@ def test_daemons_end_too(launch: Callable[..., deskhand.Desktop], mark: str) -> 
     desktop = launch(size=(320, 240), window_manager=None)
     code = "import os\nfor _ in range(1000):\n if os.fork() == 0:\n  os.setsid()\n  os._exit(0) if os.fork() else os._exit(0)"
     stay = "import os, time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  time.sleep(1000)"
-    guard = desktop._core.own_guard()
+    guard = desktop._core.programs.own()
     for script in (code, stay):
         pid, _ = guard.spawn(["python3", "-c", script], env={**os.environ})
         until(lambda pid=pid: guard.exit_status(pid) is not None, 30, "the forks")  # type: ignore[misc]

@@ -203,7 +203,7 @@ def test_a_directory_that_is_not_there_is_what_is_blamed(desktop: deskhand.Deskt
     "message", [b"{", b"5\n", b"[]\n", b'{"op": "spawn"}\n', b'{"op": "spawn", "id": 1, "argv": [5]}\n']
 )
 def test_the_guard_survives_any_message(desktop: deskhand.Desktop, message: bytes) -> None:
-    guard = desktop._core.own_guard()
+    guard = desktop._core.programs.own()
     guard._to.write(message if message.endswith(b"\n") else message + b"\n")  # type: ignore[attr-defined] # the pipe of a local guard
     guard._to.flush()  # type: ignore[attr-defined] # the pipe of a local guard
     assert desktop.start("xterm").window.class_name == "XTerm"

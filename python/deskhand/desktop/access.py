@@ -13,6 +13,7 @@ from deskhand.desktop.operations import CallContext, Operation, calling, check_i
 from deskhand.errors import PolicyDenied
 
 if TYPE_CHECKING:
+    from deskhand._core.health import Health
     from deskhand.desktop.connection import Core
     from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.machine_view import Host, Machine
@@ -93,6 +94,20 @@ def latest(desktop: _D) -> _D:
     """The current object of a desktop, after `pass_on` and `reset` have replaced others."""
     core = lifecycle.latest(core_of(desktop))
     return desktop if core is core_of(desktop) else _seen(desktop, core, core.interceptors)
+
+
+def revoke(desktop: Desktop) -> None:
+    """Refuse everything from now on, and end the call under way without waiting for it: the desktop is back in its pool."""
+    lifecycle.revoke(lifecycle.latest(core_of(desktop)))
+
+
+def last_look(desktop: Desktop, timeout: float) -> Health:
+    """The health of a desktop that was revoked.
+
+    Raises:
+        Closed: It is closed.
+    """
+    return lifecycle.last_look(core_of(desktop), timeout)
 
 
 def _seen(desktop: _D, core: Core, interceptors: tuple[Interceptor, ...]) -> _D:

@@ -7,23 +7,21 @@ the core with a gate before it; deskhand's own parts look through a `Desktop` wi
 from __future__ import annotations
 
 import contextlib
-import copy
-import os
 import sys
 import threading
 import warnings
 from typing import TYPE_CHECKING
 
-from deskhand._core.attempts import CALLER, InTurn
+from deskhand._core.attempts import InTurn
 from deskhand._core.forks import Owner
-from deskhand._core.health import Expected, Health
+from deskhand._core.health import Expected
 from deskhand._native import Interrupted
 from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.clicks import Clicks
 from deskhand.desktop.control_state import ControlState
-from deskhand.desktop.health import examine
-from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, loss_behind, losses_told, raise_told
+from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, raise_told
 from deskhand.desktop.ocr import ScreenReader
+from deskhand.desktop.program_guard import ProgramGuard
 from deskhand.desktop.translate import PressedKeys
 from deskhand.desktop.watcher import Watch
 from deskhand.errors import (
@@ -44,14 +42,16 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Size
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.operations import Interceptor
-    from deskhand.machine.interface import Inside, Session, Where
+    from deskhand.machine.interface import Inside
     from deskhand.machine.processes import Programs
-    from deskhand.machine.shell import Operate, Shell
+    from deskhand.machine.shell import Shell
 
 NO_MACHINE = 'use deskhand.launch("docker"), or desktop.host (--host) for what may run on this machine, as you'
 """What to do if the desktop has no machine of its own."""
 
-_CLOSED = "this desktop is closed"
+CLOSED = "this desktop is closed"
+"""The message of errors about a closed one."""
+
 _CLIPBOARD_LIMIT = 5.0
 _CLOSE_LOCK_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
@@ -72,7 +72,13 @@ class Core:
         interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
         attempts: Calls that are under way, with the thread of each.
         successor: The desktop that `pass_on` or `renew` has made of this one.
+        programs: The process that keeps its programs.
+        watch_over: Called before a press: see `ProgramGuard.watch_over`.
+        shells: Open ones, each with its caller.
+        commands: Those of one command each, which a stop of the call under way ends too.
+        expected: What a desktop that has started has.
         closed: The object can no longer be used.
+        closing: It is about to be closed, or was revoked.
         end_told: The message of errors after that.
         ending: The steps at its end.
         remake: Makes the display as new; None where there is no way.
@@ -109,11 +115,10 @@ class Core:
         self.name = name
         self.inside = inside
         self.backend = backend
-        self.guard: Programs | None = None
         self.environment: dict[str, str] = dict(environment or {})
         self.clock = clock
         self.lock: threading.RLock = threading.RLock()
-        self._in_turn = InTurn()
+        self.in_turn: InTurn = InTurn()
         self.pressed_keys: PressedKeys = PressedKeys()
         self.clicks: Clicks = Clicks()
         self.watch: Watch = Watch(backend, clock)
@@ -126,8 +131,6 @@ class Core:
         self.acting: bool = False
         self.clipboard_lent: bool = False
         self.left_pointer: tuple[int, int] | None = None
-        self._make_guard = guard
-        self._registry = registry
         self.view_only: bool = view_only
         self.ending: CleanupStack = CleanupStack()
         if owns_processes:
@@ -135,22 +138,29 @@ class Core:
             self.ending.add(backend.close)
         for step in reversed(on_close):
             self.ending.add(step)
-        self._programs = CleanupStack()
-        self.ending.add(self._programs.close)
+        self.programs: ProgramGuard = ProgramGuard(
+            guard,
+            backend.name,
+            display=display,
+            xauthority=xauthority,
+            environment=self.environment,
+            registry=registry,
+            owns_processes=owns_processes,
+        )
+        self.watch_over: Callable[[], None] = self.programs.watch_over
+        self.ending.add(self.programs.close)
         self.ending.add(self.elements.close)
         if not owns_processes:
             self.ending.add(backend.close)
         self.remake: Callable[[], Core] | None = renew
-        self._expected = expected or Expected()
-        # Open ones, and those of one command each, which a stop of the call under way ends too; each with its caller.
-        self._shells: dict[Shell, object] = {}
-        self._commands: dict[Shell, object] = {}
-        self._closing = False
-        self.end_told: str = _CLOSED
+        self.expected: Expected = expected or Expected()
+        self.shells: dict[Shell, object] = {}
+        self.commands: dict[Shell, object] = {}
+        self.closing: bool = False
+        self.end_told: str = CLOSED
         self.stopped: str | None = None
         self.halting: bool = False
         self.released: bool = False
-        self._owns_processes = self._watched_over = owns_processes
 
     def __del__(self) -> None:
         # An object whose construction failed has no such attribute.
@@ -187,7 +197,7 @@ class Core:
             self.refuse_if_closed()
             if shows:
                 self.control.refuse_if_held(looking=True)
-            self._in_turn.begin(self.forget_stop)
+            self.in_turn.begin(self.forget_stop)
             self.backend.begin()
             self.backend.allow(limit)
             try:
@@ -200,7 +210,7 @@ class Core:
             except MAY_TELL_OF_A_LOSS as error:
                 raise_told(self, error)
             except Interrupted:
-                if self._closing:
+                if self.closing:
                     raise Closed(self.end_told) from None
                 self.refuse_the_rest()
                 raise
@@ -210,7 +220,7 @@ class Core:
     @property
     def orphaned(self) -> bool:
         """Whether the guard of its processes has ended, and so all of them."""
-        return self._owns_processes and self._make_guard is not None and self.own_guard().gone
+        return self.programs.ended_with_all
 
     def look(self) -> None:
         """Bring the screen up to date. Looking again after a reconnection is harmless."""
@@ -220,36 +230,12 @@ class Core:
             self.forget_input()
             self.backend.look()
 
-    def examine(self, timeout: float) -> Health:
-        """See `Desktop.health`; within a turn."""
-        try:
-            health = self._examine(timeout)
-        except Reconnected:
-            self.forget_input()
-            health = self._examine(timeout)
-        self.watch.check_stop()
-        return health
-
-    def _examine(self, timeout: float) -> Health:
-        try:
-            return examine(
-                self.backend,
-                self._expected,
-                limit=timeout,
-                refused="it was opened to look only" if self.view_only else "",
-                # The pointer stays where a person has it.
-                held=bool(self.pressed_keys.pressed) or self.control.holding is not None,
-                placed=self.left_pointer is not None,
-            )
-        except DesktopLost as lost:
-            return Health(started="it is lost", live=str(loss_behind(self, lost)), ready="it is lost")
-
     # --- what may not be done ---
 
     def refuse_if_closed(self) -> None:
         """Raise if the object can no longer be used."""
         self.owner.refuse_if_parent("this desktop")
-        if self.closed or self._closing:
+        if self.closed or self.closing:
             raise Closed(self.end_told)
 
     def refuse_if_stopped(self, what: str) -> None:
@@ -289,110 +275,20 @@ class Core:
 
     # --- programs and shells ---
 
-    def own_guard(self) -> Programs:
-        """The process that keeps this desktop's programs.
-
-        Raises:
-            UnsupportedAction: None can be started from here.
-        """
-        if self.guard is not None and self.guard.gone and not self._owns_processes:
-            # Its programs ended with it. The desktop belongs to another user, and stays.
-            self.guard.close()
-            self.guard, self._watched_over = None, False
-        if self.guard is None:
-            if self._make_guard is None:
-                raise UnsupportedAction(self.backend.name, "start", "programs are started on the desktop's own machine")
-            self.guard = self._make_guard()
-            self._programs.add(self.guard.close)
-        return self.guard
-
-    def guard_of_programs(self) -> Programs:
-        """The same, to start a program: before the first, it starts the registry that programs announce themselves to."""
-        guard = self.own_guard()
-        if (registry := self._registry) is not None:
-            self._registry = None
-            guard.spawn(registry, env=self.environment)
-        return guard
-
     def exit_status(self, pid: int) -> int | None:
         """See `Program.poll`."""
         with self.turn(shows=False):
             self.backend.round_trip()
-            return None if self.guard is None else self.guard.exit_status(pid)
-
-    def open_shell(
-        self,
-        where: Where,
-        what: str,
-        *,
-        cwd: str | None,
-        env: Mapping[str, str] | None,
-        timeout: float,
-        limit: int,
-        once: bool = False,
-        operate: Operate | None = None,
-        judged: bool = False,
-    ) -> Shell:
-        """A shell, which the desktop's end ends. `once`: for one command; `operate`: runs its operations."""
-        # Few programs open one, and each would wait for this at its start.
-        from deskhand.machine.host_session import HostSession, host_environment  # noqa: PLC0415
-        from deskhand.machine.shell import Shell  # noqa: PLC0415
-
-        self.refuse_if_closed()
-        self.refuse_commands(what)
-        inside = self.machine(what) if where == "desktop" else None
-
-        def session() -> Session:
-            if inside is not None:
-                with losses_told(self):
-                    return inside.session(cwd=cwd, env=env, once=once)
-            environment = host_environment(
-                self.environment, display=self.display, xauthority=self.xauthority, extra=env
-            )
-            return HostSession(cwd=cwd, env=environment, once=once)
-
-        mine = self._commands if once else self._shells
-        shell = Shell(
-            session,
-            timeout=timeout,
-            limit=limit,
-            once=once,
-            on_close=lambda shell: mine.pop(shell, None),
-            operate=operate,
-            judged=judged,
-            clock=self.clock,
-        )
-        # Registered before there is anything to end.
-        mine[shell] = CALLER.get()
-        try:
-            shell.begin()
-            # Another thread ended the shells meanwhile, perhaps without this one.
-            self.refuse_if_closed()
-        except BaseException:
-            shell.close()
-            raise
-        return shell
+            guard = self.programs.current
+            return None if guard is None else guard.exit_status(pid)
 
     def close_shells(self) -> None:
         """End every shell, and what it has started."""
         with contextlib.ExitStack() as all_of_them:
-            for shell in (*self._shells, *self._commands):
+            for shell in (*self.shells, *self.commands):
                 all_of_them.callback(shell.close)
 
     # --- releasing ---
-
-    def watch_over(self) -> None:
-        """Before a press: make sure that it is released even if this process is killed."""
-        if self._make_guard is None or self.display is None:
-            return
-        if self._watched_over and (self.guard is None or not self.guard.gone):
-            return
-        guard = self.own_guard()
-        self._watched_over = True
-        environment = {**os.environ, "DISPLAY": self.display}
-        if self.xauthority is not None:
-            environment["XAUTHORITY"] = str(self.xauthority)
-        guard.at_end([sys.executable, "-m", "deskhand.backends.x11.release_held"], environment)
 
     def forget_input(self) -> None:
         """After a reconnection, note that nothing is held and that the pointer may be anywhere."""
@@ -440,15 +336,15 @@ class Core:
         if self.closed:
             # Another object may have the connection now; see `pass_on`.
             return
-        self._in_turn.stop(caller, self._ask_to_stop)
+        self.in_turn.stop(caller, self._ask_to_stop)
         self.control.end_waiting(caller)
-        for shell, its_caller in tuple(self._commands.items()):
+        for shell, its_caller in tuple(self.commands.items()):
             if caller is None or its_caller is caller:
                 shell.interrupt()
 
     def interrupt_turn(self) -> None:
         """From another thread: stop the call that acts or looks, and no command that runs beside the screen."""
-        self._in_turn.stop(None, self._ask_to_stop)
+        self.in_turn.stop(None, self._ask_to_stop)
 
     def _ask_to_stop(self) -> None:
         self.watch.stop = True
@@ -481,53 +377,11 @@ class Core:
             finally:
                 self.ending.close()
 
-    def revoke(self) -> None:
-        """Refuse everything from now on, and end the call under way without waiting for it: the desktop is back in its pool."""
-        if self.closed:
-            return
-        self.end_told = "this desktop was given back to its pool: acquire another"
-        self._closing = True
-        self.control.pause = None
-        self.end_attempts()
-        self.interrupt()
-
-    def last_look(self, timeout: float) -> Health:
-        """The health of a desktop that was revoked."""
-        with self.last_turn("probe"):
-            if self.closed:
-                raise Closed(self.end_told)
-            self.forget_stop()
-            self.backend.begin()
-            try:
-                return self._examine(timeout)
-            finally:
-                self.backend.end()
-
-    def twin(self) -> Core:
-        """Another core of the same desktop, with pressed keys, a memory of what was seen and a lock of its own."""
-        other = copy.copy(self)
-        vars(other).update(
-            lock=threading.RLock(),
-            pressed_keys=PressedKeys(),
-            watch=Watch(self.backend, self.clock),
-            control=ControlState(),
-            attempts={},
-            end_told=_CLOSED,
-            stopped=None,
-            halting=False,
-            released=False,
-            _closing=False,
-            _in_turn=InTurn(),
-            _shells={},
-            _commands={},
-        )
-        return other
-
     @contextlib.contextmanager
     def last_turn(self, what: str) -> Iterator[None]:
         """Take the turn at the desktop, ending the call under way; no other call gets it after that."""
         self.owner.refuse_if_parent("this desktop")
-        before, self._closing = self._closing, True
+        before, self.closing = self.closing, True
         self.control.pause = None
         for _ in range(round(_CLOSE_LOCK_LIMIT / _CLOSE_SLICE)):
             # Repeated, because a call that was just beginning has taken the first request as meant for the one before.
@@ -540,7 +394,7 @@ class Core:
             yield
         except DesktopLost:
             # The next caller must get the same error.
-            self._closing = before
+            self.closing = before
             raise
         finally:
             self.lock.release()

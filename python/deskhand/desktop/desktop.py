@@ -25,6 +25,7 @@ from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.connection import NO_MACHINE
 from deskhand.desktop.control import Control, ask_for_help
 from deskhand.desktop.handle import Handle
+from deskhand.desktop.health import examine_desktop
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.operations import Operation
@@ -307,7 +308,7 @@ class Desktop(Handle):
                 return start_program(
                     core.backend,
                     core.watch,
-                    core.guard_of_programs(),
+                    core.programs.for_programs(),
                     argv,
                     env=environment,
                     cwd=place,
@@ -355,7 +356,7 @@ class Desktop(Handle):
 
         def examine() -> Health:
             with core.turn(shows=False):
-                return core.examine(timeout)
+                return examine_desktop(core, timeout)
 
         return self._view.operate(lambda: self._view.operation("probe"), examine)
 

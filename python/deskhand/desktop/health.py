@@ -17,6 +17,8 @@ from deskhand._core.events import PointerMove
 from deskhand._core.geometry import Point
 from deskhand._core.health import Expected, Health
 from deskhand._native import Interrupted
+from deskhand.desktop.losses import loss_behind
+from deskhand.errors import DesktopLost, Reconnected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Size
     from deskhand._core.window import Window
     from deskhand.backends.protocols import Backend
+    from deskhand.desktop.connection import Core
 
 # On a smaller screen the pointer's image may be all there is.
 _LEAST_JUDGED = 64
@@ -96,6 +99,33 @@ def examine(backend: Backend, expected: Expected, *, limit: float, refused: str,
         if not alarm.rang:
             raise
         return Health(started=started, live=silent, ready=silent)
+
+
+def examine_desktop(core: Core, timeout: float) -> Health:
+    """See `Desktop.health`; within a turn."""
+    try:
+        health = examine_once(core, timeout)
+    except Reconnected:
+        core.forget_input()
+        health = examine_once(core, timeout)
+    core.watch.check_stop()
+    return health
+
+
+def examine_once(core: Core, timeout: float) -> Health:
+    """The same without another attempt after a reconnection."""
+    try:
+        return examine(
+            core.backend,
+            core.expected,
+            limit=timeout,
+            refused="it was opened to look only" if core.view_only else "",
+            # The pointer stays where a person has it.
+            held=bool(core.pressed_keys.pressed) or core.control.holding is not None,
+            placed=core.left_pointer is not None,
+        )
+    except DesktopLost as lost:
+        return Health(started="it is lost", live=str(loss_behind(core, lost)), ready="it is lost")
 
 
 def _echo(backend: Backend, *, held: bool, placed: bool) -> str:

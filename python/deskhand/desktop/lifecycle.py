@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import threading
 from typing import TYPE_CHECKING
 
+from deskhand._core.attempts import InTurn
 from deskhand.desktop.cleanup import CleanupStack
+from deskhand.desktop.connection import CLOSED
+from deskhand.desktop.control_state import ControlState
+from deskhand.desktop.health import examine_once
 from deskhand.desktop.losses import check_alive, losses_told
+from deskhand.desktop.translate import PressedKeys
+from deskhand.desktop.watcher import Watch
 from deskhand.errors import Closed, UnsupportedAction
 
 if TYPE_CHECKING:
+    from deskhand._core.health import Health
     from deskhand.desktop.connection import Core
 
 
@@ -48,10 +57,31 @@ def pass_on(core: Core) -> Core:
             core.forget_stop()
             check_alive(core.backend)
             core.close_shells()
-        core.successor = core.twin()
+        core.successor = _twin(core)
         core.closed = True
         core.ending = CleanupStack()
         return core.successor
+
+
+def _twin(core: Core) -> Core:
+    """Another core of the same desktop, with pressed keys, a memory of what was seen and a lock of its own."""
+    other = copy.copy(core)
+    vars(other).update(
+        lock=threading.RLock(),
+        pressed_keys=PressedKeys(),
+        watch=Watch(core.backend, core.clock),
+        control=ControlState(),
+        attempts={},
+        end_told=CLOSED,
+        stopped=None,
+        halting=False,
+        released=False,
+        closing=False,
+        in_turn=InTurn(),
+        shells={},
+        commands={},
+    )
+    return other
 
 
 def latest(core: Core) -> Core:
@@ -70,7 +100,7 @@ def leave(core: Core, socket: str) -> int:
     with core.turn():
         core.backend.round_trip()
         core.close_shells()
-        guard = core.own_guard()
+        guard = core.programs.own()
         pid = guard.detach(socket)
         core.control.pause = None
         core.closed = True
@@ -78,3 +108,27 @@ def leave(core: Core, socket: str) -> int:
         core.backend.close()
         guard.abandon()
     return pid
+
+
+def revoke(core: Core) -> None:
+    """Refuse everything from now on, and end the call under way without waiting for it: the desktop is back in its pool."""
+    if core.closed:
+        return
+    core.end_told = "this desktop was given back to its pool: acquire another"
+    core.closing = True
+    core.control.pause = None
+    core.end_attempts()
+    core.interrupt()
+
+
+def last_look(core: Core, timeout: float) -> Health:
+    """The health of a desktop that was revoked."""
+    with core.last_turn("probe"):
+        if core.closed:
+            raise Closed(core.end_told)
+        core.forget_stop()
+        core.backend.begin()
+        try:
+            return examine_once(core, timeout)
+        finally:
+            core.backend.end()

@@ -16,6 +16,7 @@ from deskhand._core.arguments import (
     expect_text,
     expect_word,
 )
+from deskhand.desktop.shells import open_shell
 from deskhand.machine.program import Program
 from deskhand.machine.program_arguments import program_directory, program_variables
 
@@ -69,7 +70,7 @@ class Commands:
             ShellError: It could not be started.
             UnsupportedAction: The desktop was opened to look only.
         """
-        from deskhand.machine.shell import check_command  # noqa: PLC0415 # as in `Core.open_shell`
+        from deskhand.machine.shell import check_command  # noqa: PLC0415 # as in `shells.open_shell`
 
         check_command(command)
         variables, place = program_variables(f"{self._name}.run", env), program_directory(f"{self._name}.run", cwd)
@@ -77,8 +78,15 @@ class Commands:
         under_way: list[Shell] = []
 
         def run() -> CommandResult:
-            with core.open_shell(
-                self._where, f"{self._name}.run", cwd=place, env=variables, timeout=timeout, limit=limit, once=True
+            with open_shell(
+                core,
+                self._where,
+                f"{self._name}.run",
+                cwd=place,
+                env=variables,
+                timeout=timeout,
+                limit=limit,
+                once=True,
             ) as shell:
                 under_way.append(shell)
                 return shell.run(command)
@@ -128,7 +136,8 @@ class Commands:
             return self._view.run_command(operation, work, end)
 
         def opened() -> Shell:
-            return core.open_shell(
+            return open_shell(
+                core,
                 self._where,
                 what,
                 cwd=directory,

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Self, Unpack
 
 from deskhand.aio.desktop import AsyncDesktop
-from deskhand.desktop.access import core_of, latest
+from deskhand.desktop.access import revoke
 from deskhand.errors import ActionError
 from deskhand.pool.pool import Pool, checked
 from deskhand.pool.worker import PoolWorker, Ticket
@@ -72,7 +72,7 @@ class AsyncLease:
     def _leave(self) -> None:
         if self._desktop is not None:
             self._desktop.detach()
-            core_of(latest(self._desktop.desktop)).revoke()
+            revoke(self._desktop.desktop)
             self._desktop = None
         if self._ticket is not None:
             # In this order, an interruption in between makes it report twice, which is harmless.

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from deskhand.desktop.access import core_of, latest
+from deskhand.desktop.access import revoke
 from deskhand.errors import ActionError, BackendError
 from deskhand.pool.worker import PoolWorker, Ticket
 
@@ -64,7 +64,7 @@ class Lease:
 
     def _leave(self) -> None:
         if self._desktop is not None:
-            core_of(latest(self._desktop)).revoke()
+            revoke(self._desktop)
             self._desktop = None
         if self._ticket is not None:
             # In this order, an interruption in between makes it report twice, which is harmless.

@@ -16,7 +16,7 @@ from deskhand._core.arguments import (
 )
 from deskhand._core.forks import Owner
 from deskhand._native import Interrupted
-from deskhand.desktop.access import bare, core_of, latest, pass_on
+from deskhand.desktop.access import bare, last_look, latest, pass_on
 from deskhand.desktop.desktop import Desktop
 from deskhand.errors import BackendError, Closed, DeskhandError, LaunchFailed, PoolExhausted
 from deskhand.pool.scheduler import Check, End, Order, PoolScheduler, Refuse, Reset, Serve, SlotState, Start
@@ -250,7 +250,7 @@ class PoolWorker:
         desktop = latest(desktop)
         try:
             # Resetting a desktop that hangs would wait for it.
-            if core_of(desktop).last_look(_CHECK_LIMIT).live:
+            if last_look(desktop, _CHECK_LIMIT).live:
                 raise BackendError("it does not answer")  # noqa: TRY301 # as any other failure
             if callable(self.reset):
                 # First, so that the former user can do nothing meanwhile.

@@ -38,7 +38,7 @@ def inside() -> Inside:
 
 
 @pytest.fixture
-def desktop(backend: MemoryBackend, inside: Inside, clock: Clock) -> Iterator[Desktop]:
+def desktop(backend: MemoryBackend, inside: Inside, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desktop]:
     with Desktop(backend, inside=inside, name="desk", clock=clock) as desktop:  # type: ignore[arg-type] # no session
 
         class Once:
@@ -60,5 +60,9 @@ def desktop(backend: MemoryBackend, inside: Inside, clock: Clock) -> Iterator[De
             def __exit__(self, *_: object) -> None:
                 pass
 
-        desktop._core.open_shell = Once  # type: ignore[method-assign, assignment] # stands in for a shell
+        def once(_core: object, where: str, what: str, **options: Any) -> Once:
+            return Once(where, what, **options)
+
+        # It stands in for a shell.
+        monkeypatch.setattr("deskhand.desktop.machine_view.open_shell", once)
         yield desktop
