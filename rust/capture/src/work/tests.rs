@@ -3,9 +3,10 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 
+use super::activity::{AFTERMATH, ASLEEP, HANDED_ON, IN_TURN, LOOKBACK};
 use super::*;
 use crate::family::LISTED_AFTER;
-use crate::sample::Done;
+use crate::sample::{Done, Rate};
 use crate::stat::{Kept, MAX_OPEN, Sleep};
 
 /// A program of the shell, ended with the test.
