@@ -50,8 +50,6 @@ NO_MACHINE = 'use deskhand.launch("docker"), or desktop.host (--host) for what m
 """What to do if the desktop has no machine of its own."""
 
 CLOSED = "this desktop is closed"
-"""The message of errors about a closed one."""
-
 _CLIPBOARD_LIMIT = 5.0
 _CLOSE_LOCK_LIMIT = 15.0
 _CLOSE_SLICE = 0.1
@@ -70,6 +68,7 @@ class Core:
         control: Who has control of it, and whether it is paused.
         view_only: It was opened to look only.
         interceptors: Those of the desktop's owner. They stay when the desktop is handed over or made as new.
+        in_turn: Knows whose call has its turn.
         attempts: Calls that are under way, with the thread of each.
         successor: The desktop that `pass_on` or `renew` has made of this one.
         programs: The process that keeps its programs.
