@@ -107,7 +107,7 @@ TYPE_VARIABLE = """
 _T = TypeVar("_T")
 """
 
-# `AsyncShell` is imported with `AsyncDesktop`.
+# `AsyncShell` is given on: it is imported from where `AsyncDesktop` is.
 EXPORTS = """
 __all__ = ["AsyncControl", "AsyncDesktop", "AsyncHold", "AsyncShell"]
 """
