@@ -108,7 +108,16 @@ X11VNC_TRIES = 10
 OVER_X = {"x11", "docker"}
 
 
-@pytest.fixture(scope="module", params=["x11", "docker", "xvnc", "docker-vnc", "x11vnc", "x0tigervnc"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "x11",
+        "xvnc",
+        "x11vnc",
+        "x0tigervnc",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("docker", "docker-vnc")),
+    ],
+)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """A small desktop without a window manager, so that nobody else takes an event."""
     with serving(request.param) as place:

@@ -63,7 +63,7 @@ def setuid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("row", [None, *WRONG])
+@pytest.mark.parametrize("row", [None, *(pytest.param(row, marks=pytest.mark.soak) for row in WRONG)])
 def test_the_checker_sees_what_is_wrong(row: str | None, engine: Engine, image: str, setuid: Path) -> None:
     """A container that is right passes every row; one that is but for one thing fails that row."""
     options = {**RIGHT, **(WRONG[row] if row else {})}

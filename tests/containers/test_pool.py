@@ -116,6 +116,7 @@ def test_one_that_hangs_is_replaced(image: str, engine: Engine, displays: int) -
         assert spare.name not in containers(engine)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("runtime")
 @pytest.mark.parametrize(("reset", "displays"), [("fresh", 1), ("session", 1), ("fresh", 2)])
 def test_many_users_leave_nothing(image: str, engine: Engine, mark: str, reset: Any, displays: int) -> None:  # noqa: F811

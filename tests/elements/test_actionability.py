@@ -342,7 +342,14 @@ def puppet(desktop: Desktop, tmp_path: Path, toolkit: str) -> Iterator[Puppet]:
 ROWS = [(toolkit, case) for toolkit in _TOOLKITS for case in CASES if toolkit in CASES[case].toolkits]
 
 
-@pytest.mark.parametrize(("toolkit", "name"), ROWS, ids=[f"{toolkit}: {name}" for toolkit, name in ROWS])
+# The long series has the other two.
+_SOAKED = {"GTK 4", "Qt 5"}
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "name"),
+    [pytest.param(*row, id=": ".join(row), marks=[pytest.mark.soak] if row[0] in _SOAKED else []) for row in ROWS],
+)
 def test_it_waits_until_a_person_could(desktop: Desktop, puppet: Puppet, name: str) -> None:
     case = CASES[name]
     puppet.run(case.given)

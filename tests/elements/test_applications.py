@@ -85,6 +85,7 @@ def puppet(desktop: Desktop, tmp_path: Path) -> Iterator[Puppet]:
     desktop.find("window", "Puppet").wait_for("hidden", timeout=10)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("browser", BROWSERS)
 def test_a_page_is_there_however_early_it_is_read(launch: Callable[..., Desktop], tmp_path: Path, browser: str) -> None:
     """Read without a pause from the first moment: what is read while the page comes in must not be all that is ever known."""
@@ -99,6 +100,7 @@ def test_a_page_is_there_however_early_it_is_read(launch: Callable[..., Desktop]
         desktop.close()
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(3600 if _CLICKS else 600)
 @pytest.mark.parametrize("browser", BROWSERS)
 def test_a_link_is_scrolled_to(launch: Callable[..., Desktop], tmp_path: Path, browser: str) -> None:

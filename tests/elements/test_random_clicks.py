@@ -28,7 +28,9 @@ def desktop() -> Iterator[Desktop]:
         yield desktop
 
 
-@pytest.mark.parametrize("toolkit", ["GTK 3", "GTK 4", "Qt 5", "Qt 6"])
+@pytest.mark.parametrize(
+    "toolkit", ["GTK 3", "Qt 6", *(pytest.param(older, marks=pytest.mark.soak) for older in ("GTK 4", "Qt 5"))]
+)
 def test_the_one_that_is_named_gets_the_click(desktop: Desktop, tmp_path: Path, toolkit: str) -> None:
     puppet = Puppet(desktop, tmp_path / "socket", toolkit)
     count = _COLUMNS * _ROWS

@@ -83,7 +83,9 @@ APPLICATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.parametrize(
+    "name", [name if name == "mousepad" else pytest.param(name, marks=pytest.mark.soak) for name in APPLICATIONS]
+)
 def test_what_was_typed_is_saved(launch: Callable[..., Desktop], home: Path, name: str) -> None:
     desktop = launch(size=(1400, 1000))
     application = APPLICATIONS[name]

@@ -64,6 +64,7 @@ def leased(ledger: Ledger) -> set[Key]:
     return {row.key for row in ledger.rows() if row.state is State.LEASED}
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(TIMEOUT)
 def test_a_driver_that_is_killed_again_and_again(tmp_path: Path) -> None:
     dice = random.Random(28)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 _DEMO = [sys.executable, str(Path(__file__).parents[2] / "demo" / "episodes.py")]
@@ -15,6 +16,7 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*_DEMO, *words], capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.soak
 def test_the_oracle_does_it_nobody_does_not_and_the_report_is_photographed(tmp_path: Path) -> None:
     done = _run(str(tmp_path / "out"), "--task", "settings-files", "--seeds", "2", "--desktops", "2")
     assert done.returncode == 0, done.stdout + done.stderr

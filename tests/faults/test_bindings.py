@@ -41,7 +41,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         bench.close()
 
 
-@pytest.mark.parametrize("slices", SLICES, ids=lambda slices: f"{slices[0]}-{slices[1]}")
+@pytest.mark.parametrize(
+    "slices",
+    [SLICES[0], *(pytest.param(slices, marks=pytest.mark.soak) for slices in SLICES[1:])],
+    ids=lambda slices: f"{slices[0]}-{slices[1]}",
+)
 @pytest.mark.parametrize("name", ["xterm", "mousepad", "featherpad", "tk"] if EVIDENCE else ["xterm"])
 def test_a_starved_application_loses_nothing(bench: Bench, name: str, slices: tuple[float, float]) -> None:
     """It looks its keys up long after they were sent. Every line has letters that were never typed before."""
@@ -57,7 +61,10 @@ def test_a_starved_application_loses_nothing(bench: Bench, name: str, slices: tu
     assert app.text("".join(lines)).splitlines() == "".join(lines).splitlines()
 
 
-@pytest.mark.parametrize("name", [] if EVIDENCE else ["mousepad", "featherpad", "tk"])
+@pytest.mark.parametrize(
+    "name",
+    [] if EVIDENCE else ["mousepad", *(pytest.param(name, marks=pytest.mark.soak) for name in ("featherpad", "tk"))],
+)
 def test_a_starved_toolkit_loses_nothing(bench: Bench, name: str) -> None:
     """A sample of what `DESKHAND_EVIDENCE=1` shows of each."""
     test_a_starved_application_loses_nothing(bench, name, SLICES[0])

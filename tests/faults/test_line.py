@@ -67,7 +67,14 @@ def pixels(seen: deskhand.Observation) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("delay", "jitter"), [(0.0, 0.0), (0.01, 0.0), (0.05, 0.0), (0.05, 0.04), (0.2, 0.0), (0.2, 0.1)]
+    ("delay", "jitter"),
+    [
+        (0.05, 0.04),
+        *(
+            pytest.param(*line, marks=pytest.mark.soak)
+            for line in ((0.0, 0.0), (0.01, 0.0), (0.05, 0.0), (0.2, 0.0), (0.2, 0.1))
+        ),
+    ],
 )
 def test_late_is_right_all_the_same(place: Place, terminal: Path, delay: float, jitter: float) -> None:
     trip = 2 * (delay + jitter)
@@ -87,6 +94,7 @@ def test_late_is_right_all_the_same(place: Place, terminal: Path, delay: float, 
         assert (still.settled, still.changed) == (True, False)
 
 
+@pytest.mark.soak
 def test_narrow_and_uneven(place: Place, terminal: Path) -> None:
     """F9: 200 ms each way, give or take 100, and 1 Mbit/s: nothing breaks, and what waits is not piled up here."""
     with Line(place.url, delay=0.2, jitter=0.1, rate=125_000) as line:

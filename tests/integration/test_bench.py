@@ -141,6 +141,7 @@ def test_what_is_unwatched_is_captured_by_a_look_alone(
             assert desktop.screenshot().generation > before
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_vnc_is_measured_too(tmp_path: Path, scratch: Path, environment: dict[str, str]) -> None:
     for program, package in {"Xvnc": "tigervnc-standalone-server", "xauth": "xauth"}.items():
@@ -176,6 +177,7 @@ def test_vnc_is_measured_too(tmp_path: Path, scratch: Path, environment: dict[st
     assert left(scratch) == []
 
 
+@pytest.mark.soak
 def test_a_report_can_be_shown_again(tmp_path: Path, environment: dict[str, str]) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

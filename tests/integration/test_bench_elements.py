@@ -44,6 +44,7 @@ def run(*arguments: str, environment: dict[str, str], scratch: Path) -> subproce
     )
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_a_short_run_reports_what_was_read(scratch: Path, environment: dict[str, str]) -> None:
     need("mousepad", "mousepad")

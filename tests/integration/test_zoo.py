@@ -28,6 +28,7 @@ SAMPLE = [
 ]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", STAGES)
 def test_what_is_at_work_is_waited_for(desktop: deskhand.Desktop, home: Path, kind: str) -> None:
     stage = Stage(desktop, kind, home)

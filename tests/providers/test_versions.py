@@ -31,6 +31,7 @@ def test_what_is_behind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(line.startswith("mcp ") for line in behind())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("file", HELD_BACK)
 def test_the_newest_of_what_is_held_back(file: str) -> None:
     """In an environment beside this one: Who installs neither google-adk nor inspect-ai gets these."""

@@ -13,6 +13,9 @@ import pytest
 
 from conftest import EVIDENCE_ONLY
 
+# Each collects a part of the tests anew.
+pytestmark = pytest.mark.soak
+
 ROOT = Path(__file__).parents[2]
 
 
