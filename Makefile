@@ -4,31 +4,45 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name Cargo.toml ')' -print) Cargo.toml Cargo.lock
-PACKAGES := tools/packages.txt tools/install-packages
 # Hundreds of processes of a test run import the package and the tests: each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-docker demo-episodes test coverage check generate lock deny audit blocks fuzz sanitize bench evidence wheel clean
+.PHONY: help setup demo demo-docker demo-episodes test soak coverage check generate lock deny audit blocks fuzz sanitize bench evidence wheel clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(VENV)/.built $(VENV)/.newest ## Install the packages needed, make the virtual environment, build the extension
+setup: $(VENV)/.requirements $(VENV)/.built $(VENV)/.newest ## Install the packages needed, make the virtual environment, build the extension
 
-$(VENV)/.packages: $(PACKAGES)
-	@tools/install-packages
+# What the demo needs comes first, and is all that `make demo` installs.
+$(VENV)/.demo-packages: tools/packages-demo.txt tools/install-packages
+	@tools/install-packages tools/packages-demo.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; this is $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 1; }
 	@command -v cargo >/dev/null || { echo "A Rust toolchain is needed: https://rustup.rs" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.requirements: pyproject.toml tools/constraints.txt $(VENV)/.packages
-	@$(BIN)/python -m pip install --quiet --upgrade pip
-	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; \
-		print("\n".join([*p["dependencies"], *(r for extra in e.values() for r in extra)]))' >$(VENV)/requirements.txt
-	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt --constraint tools/constraints.txt
+$(VENV)/.packages: tools/packages.txt $(VENV)/.demo-packages
+	@tools/install-packages tools/packages.txt
+	@touch $@
+
+# pip installs the dependencies, and those of the named extras, or of all of them.
+REQUIRE = $(BIN)/python -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; e = p["optional-dependencies"]; \
+	print("\n".join([*p["dependencies"], *(r for extra in sys.argv[1:] or e for r in e[extra])]))'
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
+
+$(VENV)/.demo-requirements: pyproject.toml tools/constraints.txt $(VENV)/.demo-packages
+	@echo "Installing Python packages"
+	@$(REQUIRE) cli >$(VENV)/demo-requirements.txt
+	@$(INSTALL) --requirement $(VENV)/demo-requirements.txt maturin
+	@touch $@
+
+$(VENV)/.requirements: $(VENV)/.packages $(VENV)/.demo-requirements
+	@echo "Installing the Python packages of all extras"
+	@$(REQUIRE) >$(VENV)/requirements.txt
+	@$(INSTALL) --requirement $(VENV)/requirements.txt
 	@touch $@
 
 # google-adk and inspect-ai hold these back; the tests that use them run once more with the newest.
@@ -36,12 +50,12 @@ $(VENV)/.newest: tools/beside $(VENV)/.requirements
 	@tools/beside $(VENV)/newest boto3 google-genai websockets
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.requirements $(SOURCES)
-	@echo "Building the extension"
+$(VENV)/.built: $(VENV)/.demo-requirements $(SOURCES)
+	@echo "Building the extension (a minute or two the first time)"
 	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-demo: setup ## Drive real applications on a virtual display, and leave a page of the run in demo-out/
+demo: $(VENV)/.built ## Drive real applications on a virtual display, and leave a page of the run in demo-out/
 	@$(BIN)/python demo/run.py
 
 demo-docker: setup ## The same in a hardened container, whose image it builds; frames in demo-docker-out/
@@ -54,9 +68,13 @@ demo-episodes: setup ## Every task with its oracle and without acting, on a pool
 
 # Tests wait for programs half of the time: five processes keep two processors busy. No more on a larger machine, so that they are
 # beside as many others everywhere. Each file stays in one process, for what its tests share.
-test: setup ## Run all tests
+PYTEST := $(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder
+test: setup ## Run all tests but the long series
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not soak"
+
+soak: setup ## Run the long series: repetitions, other versions of libraries, every application
+	$(PYTEST) -m soak $(shell grep -rl --include='test_*.py' 'mark\.soak' tests)
 
 coverage: setup ## Which lines of the package the unit tests run; pages in target/coverage/html/
 	@mkdir -p target/coverage
