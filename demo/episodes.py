@@ -3,7 +3,8 @@
     .venv/bin/python demo/episodes.py [folder]
 
 leaves both runs, the report of the first and a photograph of it in the folder (`demo-episodes-out`) and ends with 0 only if the
-oracle did all of them, nobody did any, and no episode was invalid. It needs the packages of `tools/packages.txt` and `packages-demo.txt`.
+oracle did all of them, nobody did any, and no episode was invalid. It needs what `make
+setup` installs.
 """
 
 from __future__ import annotations
