@@ -25,7 +25,8 @@ from deskhand.execution import (
     RequestFunctionCall,
     Run,
 )
-from deskhand.execution.schedule import Lane, Schedule, find_cycle
+from deskhand.execution.batch_checks import find_cycle
+from deskhand.execution.schedule import Lane, Schedule
 
 SUCCESS, FAILURE, CANCELLED = ExecutionStatus.SUCCESS, ExecutionStatus.FAILURE, ExecutionStatus.CANCELLED
 ONE_AT_A_TIME = (FunctionCallStrategy.SEQUENTIAL, FunctionCallStrategy.PIPELINE)

@@ -39,9 +39,10 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.arguments import expect, expect_callable, expect_integer, expect_mapping
 from deskhand.errors import ActionError
+from deskhand.execution.executor_state import ExecutorState
 from deskhand.execution.functions import desktop_functions, functions_of
 from deskhand.execution.retries import Backoff
-from deskhand.execution.run import ExecutionEvent, ExecutorState, Run, When
+from deskhand.execution.run import ExecutionEvent, Run, When
 from deskhand.execution.types import ExecutionResult, ExecutionStatus, FunctionCallStrategy, RequestFunctionCall
 
 if TYPE_CHECKING:

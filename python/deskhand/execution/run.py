@@ -4,91 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from deskhand._core.arguments import expect, expect_mapping, expect_several
 from deskhand._native import Interrupted
 from deskhand.errors import ActionError, BadPlan, DeskhandError, shown
-from deskhand.execution.retries import Backoff, is_hopeless
-from deskhand.execution.schedule import Schedule, fingerprint, flow, overall_status
+from deskhand.execution.batch_checks import fingerprint
+from deskhand.execution.executor_state import ExecutorState, KeptCall, taken_id
+from deskhand.execution.retries import is_hopeless
+from deskhand.execution.schedule import Schedule, flow, overall_status
 from deskhand.execution.stream_events import FunctionExecutionComplete, FunctionExecutionStart
 from deskhand.execution.types import ExecutionResult, ExecutionStatus, FunctionCallStrategy, RequestFunctionCall
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from types import TracebackType
 
     from deskhand.execution.functions import Function
-    from deskhand.execution.schedule import Lane
 
 ExecutionEvent = FunctionExecutionStart | FunctionExecutionComplete
 """An event of a batch."""
 When: TypeAlias = Callable[[Mapping[str, ExecutionResult]], bool]
 """Gets the results of the calls that a call depends on, by their ids, and returns whether the call is made."""
-
-
-@dataclass(slots=True)
-class _Kept:
-    """A call that has begun, here or in another run of the executor."""
-
-    fingerprint: str
-    # None once the call has ended.
-    under_way: asyncio.Event | None
-    result: ExecutionResult | None = None
-
-
-@dataclass(slots=True)
-class ExecutorState:
-    """The state that all batches of an executor share; see also `Executor.__init__`.
-
-    Attributes:
-        kept: The calls that have begun, by their ids.
-        whole: Those whose results are still kept, the oldest first.
-    """
-
-    functions: Mapping[str, Function]
-    backoff: Backoff
-    parallel: int
-    remembered: int
-    sleep: Callable[[float], Awaitable[object]]
-    random: Callable[[], float]
-    kept: dict[str, _Kept] = field(default_factory=dict)
-    whole: deque[_Kept] = field(default_factory=deque)
-
-    def lane(self, call: RequestFunctionCall) -> Lane | None:
-        """The lane in which a call waits for its turn; None if it needs no turn."""
-        function = self.functions.get(call.name)
-        return None if function is None else function.lane(call.arguments)
-
-    def known(self, calls: Sequence[RequestFunctionCall]) -> dict[str, ExecutionStatus]:
-        """The status of earlier calls that these depend on, by id.
-
-        Raises:
-            BadPlan: A new call has the id of a different one.
-        """
-        for call in calls:
-            kept = self.kept.get(call.id)
-            if kept is not None and kept.fingerprint != fingerprint(call):
-                raise _taken_id(call)
-        found = {needed: self.kept.get(needed) for call in calls for needed in call.dependencies}
-        return {
-            name: kept.result.status for name, kept in found.items() if kept is not None and kept.result is not None
-        }
-
-    def keep(self, kept: _Kept, result: ExecutionResult) -> None:
-        """Remember the result of a call, and forget that of the oldest."""
-        kept.result = result
-        if result.result is None:
-            return
-        self.whole.append(kept)
-        if len(self.whole) > self.remembered:
-            oldest = self.whole.popleft()
-            assert oldest.result is not None  # noqa: S101 # set above
-            error = oldest.result.error or "it was made before, and its result is no longer kept"
-            oldest.result = ExecutionResult(oldest.result.status, error=error)
 
 
 class Run:
@@ -311,7 +249,7 @@ class Run:
         kept = self._state.kept
         while (other := kept.get(call.id)) is not None:
             if other.fingerprint != fingerprint(call):
-                return _failure(call, _taken_id(call))
+                return _failure(call, taken_id(call))
             if other.result is not None:
                 return other.result
             assert other.under_way is not None  # noqa: S101 # it has no result
@@ -320,7 +258,7 @@ class Run:
             except asyncio.CancelledError:
                 return self._stopped(call, "")
         under_way = asyncio.Event()
-        mine = kept[call.id] = _Kept(fingerprint(call), under_way)
+        mine = kept[call.id] = KeptCall(fingerprint(call), under_way)
         try:
             result, begun = await self._make(call)
         except BaseException:
@@ -413,10 +351,6 @@ class Run:
         reason = self._reason or "its task was cancelled"
         said = f"{call.name} was stopped: {reason}; {how}" if how else f"{call.name} was not called: {reason}"
         return ExecutionResult(ExecutionStatus.CANCELLED, error=said)
-
-
-def _taken_id(call: RequestFunctionCall) -> BadPlan:
-    return BadPlan(f"another call had the id {call.id!r} before", (call.id,), "give each call its own")
 
 
 def _failure(call: RequestFunctionCall, error: BaseException) -> ExecutionResult:

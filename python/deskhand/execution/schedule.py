@@ -1,6 +1,6 @@
 """Decides which call of a batch may run next, and which never will: the strategies, as a machine without time. Pure.
 
-This module owns the rules. It has no functions, no clock and no events.
+This module owns the rules. It has no functions, no clock and no events. Which batches are refused is in `batch_checks`.
 
 **SEQUENTIAL.** One at a time, in the order given. A call that fails does not affect the others.
 
@@ -27,16 +27,15 @@ way, and is not carried out. Two calls with one id are one call, if their names 
 
 from __future__ import annotations
 
-import hashlib
 import heapq
-import json
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.arguments import expect, expect_several
-from deskhand.errors import BadPlan, shown
+from deskhand.errors import BadPlan
+from deskhand.execution.batch_checks import check_conditions, check_dependencies, distinct
 from deskhand.execution.types import ExecutionResult, ExecutionStatus, FunctionCallStrategy, RequestFunctionCall
 
 if TYPE_CHECKING:
@@ -58,39 +57,6 @@ class Lane:
     of: Hashable
     name: str = "the desktop"
     looks: bool = False
-
-
-def fingerprint(call: RequestFunctionCall) -> str:
-    """What two calls with one id must have in common to be the same call; short, however long the arguments are."""
-    try:
-        said = json.dumps([call.name, call.arguments], sort_keys=True, default=repr)
-    except (TypeError, ValueError, RecursionError):
-        # Not from a model: keys that are not text or cannot be sorted, or a dictionary that contains itself.
-        said = repr([call.name, call.arguments])
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def find_cycle(dependencies: Mapping[str, Collection[str]]) -> list[str]:
-    """Ids of calls that depend on one another in a circle, with the first one again at the end; empty if there is none."""
-    clear: set[str] = set()
-    for start in dependencies:
-        path: list[str] = []
-        on_path: set[str] = set()
-        # Depth first, without recursion: a batch may be one long chain.
-        todo: list[tuple[str, bool]] = [(start, False)]
-        while todo:
-            name, leave = todo.pop()
-            if leave:
-                on_path.remove(name)
-                clear.add(path.pop())
-            elif name in on_path:
-                return [*path[path.index(name) :], name]
-            elif name not in clear:
-                path.append(name)
-                on_path.add(name)
-                todo.append((name, True))
-                todo += [(needed, False) for needed in reversed(list(dependencies.get(name, ())))]
-    return []
 
 
 def overall_status(statuses: Collection[ExecutionStatus]) -> ExecutionStatus:
@@ -172,18 +138,12 @@ class Schedule:
         self._width = 1 if strategy in _ONE_AT_A_TIME else width
         self._known = dict(known or {})
         self._lane = lane
-        by_id: dict[str, RequestFunctionCall] = {}
-        for call in calls:
-            _check(call)
-            if fingerprint(by_id.setdefault(call.id, call)) != fingerprint(call):
-                raise BadPlan(
-                    f"two calls have the id {call.id!r} and are not the same", (call.id,), "give each its own"
-                )
+        by_id = distinct(calls)
         self.calls: list[RequestFunctionCall] = list(by_id.values())
+        check_dependencies(self.calls, strategy, self._known)
+        check_conditions(conditional, strategy, by_id)
         # Not by comparing calls: their results may be of any type, and some types cannot be compared.
         self._place = {call.id: number for number, call in enumerate(self.calls)}
-        self._check_dependencies()
-        self._check_conditions(conditional)
         self._by_id = by_id
         # `_undecided`: calls that wait for no other call, and whose condition is to be decided.
         self._conditional = frozenset(conditional)
@@ -377,54 +337,3 @@ class Schedule:
     def _dependents(self, failed: RequestFunctionCall) -> list[tuple[RequestFunctionCall, str]]:
         why = f"it depends on {failed.id} ({failed.name}), which did not succeed"
         return [(call, why) for call in self._needed_by.get(failed.id, ()) if call.id not in self._conditional]
-
-    def _check_conditions(self, conditional: Collection[str]) -> None:
-        if conditional and self.strategy is not FunctionCallStrategy.CONDITIONAL:
-            raise BadPlan(f"conditions need the strategy CONDITIONAL, not {self.strategy.name}", tuple(conditional))
-        unknown = [name for name in conditional if name not in self._place]
-        if unknown:
-            raise BadPlan(
-                f"there are conditions for {', '.join(map(shown, unknown))}, which are not in this batch",
-                tuple(map(str, unknown)),
-                "name calls by their id",
-            )
-
-    def _check_dependencies(self) -> None:
-        dependencies = {call.id: call.dependencies for call in self.calls}
-        for call in self.calls:
-            unknown = [
-                needed for needed in call.dependencies if needed not in dependencies and needed not in self._known
-            ]
-            if unknown:
-                raise BadPlan(
-                    f"{call.id} ({call.name}) depends on {', '.join(unknown)}, which is neither in this batch nor known",
-                    (call.id, *unknown),
-                    "name calls by their id",
-                )
-        cycle = find_cycle(dependencies)
-        if cycle:
-            raise BadPlan(f"calls depend on one another in a circle: {' -> '.join(cycle)}", tuple(cycle[:-1]))
-        if self.strategy is FunctionCallStrategy.CONDITIONAL:
-            return
-        place = self._place
-        for call in self.calls:
-            for needed in call.dependencies:
-                if needed not in place:
-                    continue
-                parallel = self.strategy is FunctionCallStrategy.PARALLEL
-                if parallel or place[needed] > place[call.id]:
-                    why = "all begin at once" if parallel else "calls run in the order given"
-                    raise BadPlan(
-                        f"{call.id} ({call.name}) depends on {needed}, and with {self.strategy.name} {why}",
-                        (call.id, needed),
-                        "use CONDITIONAL",
-                    )
-
-
-def _check(call: RequestFunctionCall) -> None:
-    if call.timeout is not None and not call.timeout > 0:
-        raise BadPlan(
-            f"{call.id} ({call.name}) has the timeout {shown(call.timeout)}", (call.id,), "give seconds, or None"
-        )
-    if call.max_retries < 0:
-        raise BadPlan(f"{call.id} ({call.name}) has max_retries={call.max_retries}", (call.id,), "give 0 or more")
