@@ -12,7 +12,7 @@ import pytest
 
 import deskhand
 from deskhand import Type
-from deskhand.launchers.docker import copying
+from deskhand.launchers.docker import copying_out
 from faults.helpers import crowded, until
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def test_a_tree_that_changes_comes_out_and_says_so(
         changed.append(desktop.machine.run("echo x >>live/log").exit_code)
         copy(*arguments)  # type: ignore[arg-type] # as they came
 
-    monkeypatch.setattr(copying.shutil, "copyfileobj", late)
+    monkeypatch.setattr(copying_out.shutil, "copyfileobj", late)
     with pytest.warns(deskhand.LeftOutWarning, match="live/log"):
         found = desktop.machine.copy_out("/home/user/live", tmp_path / "live")
     assert changed == [0]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand.launchers.docker.copying import pack, spooled, staged
+from deskhand.launchers.docker.copying_in import pack, spooled
+from deskhand.launchers.docker.copying_out import staged
 from deskhand.launchers.left_out import LeftOut
 
 if TYPE_CHECKING:

@@ -1,44 +1,30 @@
-"""One running container: its programs, commands, files, usage, and why it ended.
+"""One running container as the machine of a desktop: its files, logs, usage and accessibility bus.
 
-This module owns what is done through `docker exec`. What must never appear here: how a container is started (see
-`deskhand.launchers.docker.launch`), an X request.
+Whether it runs is in `container_life`, and how a command runs in it in `container_commands`. What must never appear here: how
+a container is started (see `deskhand.launchers.docker.launch`), an X request.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import io
 import posixpath
-import secrets
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import (
     ActionError,
     BackendError,
     DeskhandTimeout,
-    DesktopLost,
     LaunchFailed,
     ShellError,
     UnsupportedAction,
     shown,
 )
-from deskhand.launchers.docker import cgroup
-from deskhand.launchers.docker.copying import spooled, staged
-from deskhand.launchers.docker.exec import (
-    ERR,
-    HELPER_LIMIT,
-    LOG_TAIL,
-    OUT,
-    PIECE,
-    SLICE,
-    ContainerSession,
-    Exec,
-    first_line,
-)
-from deskhand.launchers.docker.throttle import Throttle
+from deskhand.launchers.docker.container_commands import LIBRARY, ROOM_FOR_SCRIPTS, ContainerCommands
+from deskhand.launchers.docker.copying_in import spooled
+from deskhand.launchers.docker.copying_out import staged
+from deskhand.launchers.docker.exec import HELPER_LIMIT, LOG_TAIL, OUT, SLICE, Exec
 from deskhand.launchers.docker.viewing import LONGEST_LISTING, VIEW, viewed
 from deskhand.launchers.docker.warnings import notes
 from deskhand.launchers.toolkits import SWITCHED_OFF
@@ -48,19 +34,10 @@ from deskhand.machine.program import Program
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
 
-    from deskhand.launchers.docker.display_slot import DisplaySlot
-    from deskhand.launchers.docker.engine import Engine
-    from deskhand.machine.interface import Listing, Session
+    from deskhand.machine.interface import Listing
 
-LIBRARY = "/usr/local/lib/deskhand"
 LABEL_ELEMENTS = "org.deskhand.elements"
-# The supervisor's exit codes.
-_X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
-_KILLED = 137
-# The exit code of a command that did not end by itself.
-_BY_SIGNAL = 128
 # A reader that has enough closes its standard input. The command ends then; the engine would let it wait for ever.
 # Files that the kernel makes as they are read (/proc, /sys) have size 0, and tar believes that.
 _SEND = """exec 3<&0
@@ -100,48 +77,11 @@ fi
 exec head -c "$1" -- "$2"
 """
 _LOG_LINES = 500
-# Seconds that a container that lost its X server may take to end: a loss must be reported within a second.
-_DEATH_LIMIT = 0.7
-# The same if its memory was used up: nothing in it gets on then, including what reports how it ended.
-_STARVED_LIMIT = 5.0
 _STATS_LIMIT = 5.0
-_END_LIMIT = 5.0
-_ROOM_FOR_SCRIPTS = 1 << 20
 
 
-class Container:
-    """A container that runs a desktop.
-
-    Attributes:
-        engine: Its engine.
-        id: Its id.
-        name: Its name; with the display's number after a colon where it has several desktops.
-        slot: The desktop's place in it.
-        shared_memory: Bytes of `/dev/shm` for the desktop; None if unknown.
-        keeper: The command that keeps this desktop, where it is one of several; else the container itself does.
-        doubt: Why its X server could not be checked to be in it; empty if it was.
-    """
-
-    def __init__(
-        self, engine: Engine, identifier: str, name: str, slot: DisplaySlot, *, shared_memory: int | None = None
-    ) -> None:
-        """Use a running container; this does nothing yet."""
-        self.engine = engine
-        self.id = identifier
-        self.name: str = f"{name}:{slot.number}" if slot.shared else name
-        self.slot = slot
-        self.shared_memory = shared_memory
-        self.keeper: str | None = None
-        self.doubt = ""
-        self._memory_events: Path | None = None
-
-    def __repr__(self) -> str:
-        return f"<Container {self.name}>"
-
-    def inspect(self) -> dict[str, Any]:
-        """The engine's description of it."""
-        found: dict[str, Any] = self.engine.api.inspect_container(self.id)
-        return found
+class Container(ContainerCommands):
+    """A container that runs a desktop, as that desktop's machine: see `deskhand.machine.interface.Inside`."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -160,91 +100,6 @@ class Container:
     def labels(self) -> dict[str, str]:
         """The labels of its image, and its own."""
         return self._configuration["Labels"] or {}
-
-    # --- commands ---
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | IO[bytes] = b"",
-        take: Callable[[bytes], object] | None = None,
-        timeout: float = HELPER_LIMIT,
-    ) -> tuple[int, bytes, bytes]:
-        """Run a small command to its end.
-
-        Args:
-            argv: The command.
-            stdin: What it reads; it must find the end of that by itself.
-            take: Called with each piece of output, which is then not returned.
-            timeout: Seconds without any output after which it is given up.
-
-        Returns:
-            Exit code, output, errors.
-        """
-        command = Exec(self.engine, self.id, argv, env=self.slot.environment, stdin=bool(stdin))
-        out, errors = bytearray(), bytearray()
-        try:
-            source = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
-            last = time.monotonic()
-            piece = source.read(PIECE)
-            while not command.ended:
-                if piece:
-                    if taken := command.send(piece, SLICE):
-                        piece, last = piece[taken:] or source.read(PIECE), time.monotonic()
-                        continue
-                    # A command that has ended, for lack of room for example, reads no more.
-                    if command.exit_code() is not None:
-                        piece = b""
-                for kind, data in command.frames(SLICE):
-                    last = time.monotonic()
-                    if kind == ERR:
-                        errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(errors))]
-                    elif take is not None:
-                        take(data)
-                    elif len(out) + len(data) > _ROOM_FOR_SCRIPTS:
-                        raise BackendError(f"{argv[0]} in {self.name} writes more than {_ROOM_FOR_SCRIPTS} bytes")
-                    else:
-                        out += data
-                if time.monotonic() - last > timeout:
-                    raise DeskhandTimeout(f"{argv[0]} in {self.name} gave no answer for {timeout:g} s")
-            code = command.await_exit(timeout)
-            command.check_started(bytes(out))
-            if code >= _BY_SIGNAL:
-                self.raise_if_dying()
-            return code, bytes(out), bytes(errors)
-        finally:
-            command.close()
-
-    def session(self, *, cwd: str | None, env: Mapping[str, str] | None, once: bool) -> Session:
-        """See `Inside.session`."""
-        token = secrets.token_hex(8)
-        argv = [f"{LIBRARY}/run-session", token, *(["once"] if once else [])]
-        environment = {**self.slot.environment, **(env or {})}
-        running = Exec(self.engine, self.id, argv, env=environment, cwd=self.where(cwd), stdin=True)
-        return ContainerSession(running, functools.partial(self._end_command, token), self.raise_if_dying)
-
-    def where(self, cwd: str | None) -> str | None:
-        """Where a program starts: the image says so, unless the desktop is one of several."""
-        return self.slot.home if cwd is None and self.slot.shared else cwd
-
-    def _end_command(self, token: str) -> None:
-        """End everything that a session started, even when there is no room for one process more."""
-        argv = [f"{LIBRARY}/end-command", token]
-        # Without waiting for its end, which the engine reports 2 s late if an earlier command has left something running.
-        with contextlib.suppress(ShellError):
-            if first_line(Exec(self.engine, self.id, argv, env=self.slot.environment), _END_LIMIT) == b"ended":
-                return
-        # tini forwards it to the supervisor, which needs no process to end the groups of all commands.
-        try:
-            self.engine.api.kill(self.id, "SIGUSR2")
-        except (self.engine.errors.DockerException, OSError) as error:
-            if self.loss() is not None:
-                # It has ended with its container.
-                return
-            raise BackendError(f"cannot end a command in {self.name}: {error}") from error
-        with contextlib.suppress(ShellError) if self.loss(_DEATH_LIMIT) else contextlib.nullcontext():
-            first_line(Exec(self.engine, self.id, argv, env=self.slot.environment))
 
     # --- files ---
 
@@ -333,7 +188,7 @@ class Container:
     @property
     def status(self) -> list[str]:
         """See `Desktop.status`."""
-        found = notes(self.slot.restarted, self.shared_memory, self._killed())
+        found = notes(self.slot.restarted, self.shared_memory, self.oom_killed())
         return [*found, self.doubt] if self.doubt else found
 
     @property
@@ -423,49 +278,16 @@ class Container:
             return "it was started without (elements=False, or NO_AT_BRIDGE=1): launch it with elements=True"
         return None
 
-    def _killed(self) -> int:
-        """How many of its processes were killed because memory ran out, as far as this machine's kernel shows it."""
-        return cgroup.oom_kills(self._memory_events) if self._memory_events is not None else 0
-
     def _oom_kills(self) -> int | None:
         try:
             return int(self.run([f"{LIBRARY}/oom-kills"])[1])
         except (ShellError, DeskhandTimeout, ValueError):
             return None
 
-    def watch_group(self) -> Throttle | None:
-        """Begin to watch what this machine's kernel shows of it, for `status`.
-
-        Returns:
-            What knows when its processor time is used up; None if it has all processors, or if that is unknown.
-
-        Raises:
-            LaunchFailed: The engine does not answer.
-        """
-        with self.engine.translated(f"the desktop in {self.name}"):
-            found = self.inspect()
-        self._memory_events = cgroup.file_of(
-            found["Id"], found["State"]["Pid"], "memory", "memory.oom_control", "memory.events"
-        )
-        # All desktops of a container stand still together when its time is used up.
-        cpus = found["HostConfig"].get("NanoCpus", 0) / 1e9
-        if not 0 < cpus < self.engine.info["NCPU"]:
-            return None
-        return Throttle.of(found["Id"], found["State"]["Pid"], cpus)
-
-    def _state(self) -> tuple[bool, int, bool]:
-        """Whether what keeps the desktop runs, how it ended, and whether memory had run out."""
-        state = self.inspect()["State"]
-        if self.keeper is None or not state["Running"]:
-            running = state["Running"] or state["Restarting"] or state["Status"] == "created"
-            return running, state["ExitCode"], state["OOMKilled"]
-        found = self.engine.api.exec_inspect(self.keeper)
-        return found["Running"], found["ExitCode"] or 0, False
-
     def check_running(self, waited: float) -> None:
         """Raise LaunchFailed if it has ended, after this many seconds."""
         with self.engine.translated(f"the desktop in {self.name}"):
-            running, code, _ = self._state()
+            running, code, _ = self.state()
         if running:
             return
         log, hint = self.last_words(), f"it ended with {code}"
@@ -475,68 +297,6 @@ class Container:
         elif "not enough space" in log or "No space left" in log:
             hint += " for want of room: give it more, with Limits(temporary=..., home=...)"
         raise LaunchFailed(f"the desktop in {self.name}", waited, log, hint)
-
-    def cause(self, lost: DesktopLost) -> DesktopLost:
-        """The same loss, with the engine's knowledge of it."""
-        try:
-            found = self._loss(_STARVED_LIMIT if self._killed() else _DEATH_LIMIT)
-        except (self.engine.errors.DockerException, OSError) as error:
-            return DesktopLost(
-                "daemon", f"the Docker engine does not answer: {error}", "start the engine, then launch again"
-            )
-        if found is None:
-            # What would report how the X server ended has no memory left for it.
-            if lost.cause == "x_server" and (killed := self._killed()):
-                detail = (
-                    f"its memory was used up, {killed} of its processes were killed for that, and X does not answer"
-                )
-                return DesktopLost("oom", f"container {self.name}: {detail}")
-            return lost
-        return found
-
-    def loss(self, limit: float = 0.0) -> DesktopLost | None:
-        """Why it has ended; None while it runs, and if the engine does not answer.
-
-        Args:
-            limit: Seconds to wait for its end: its commands end a little before the engine reports its end.
-        """
-        try:
-            return self._loss(limit)
-        except (self.engine.errors.DockerException, OSError):
-            return None
-
-    def _loss(self, limit: float) -> DesktopLost | None:
-        begun = time.monotonic()
-        try:
-            with self.engine.impatient():
-                running, code, starved = self._state()
-                while running and time.monotonic() - begun < limit:
-                    time.sleep(0.01)
-                    running, code, starved = self._state()
-        except self.engine.errors.NotFound:
-            return DesktopLost("container", f"the container {self.name} was removed")
-        if running:
-            return None
-        what = {
-            _X_ENDED: ("x_server", "the X server ended"),
-            _PART_ENDED: ("supervisor", "a part of the desktop ended again and again"),
-            _X_ABSENT: ("x_server", "the X server did not come up"),
-            _X_KILLED: ("oom", "the X server was killed because the container's memory was used up"),
-            _KILLED: ("oom", "the container was killed because its memory was used up")
-            if starved
-            else ("container", "it was killed"),
-        }
-        cause, detail = what.get(code, ("container", f"it ended with exit code {code}"))
-        return DesktopLost(cause, f"container {self.name}: {detail}")
-
-    def raise_if_dying(self) -> None:
-        """Called when something has ended that a dying container would have ended too.
-
-        Raises:
-            DesktopLost: It has ended.
-        """
-        if (lost := self.loss(_DEATH_LIMIT)) is not None:
-            raise lost
 
 
 def _checked(path: str) -> str:
@@ -567,7 +327,7 @@ class _Output:
                 if kind == OUT:
                     self._waiting += data
                 else:
-                    self.errors += data[: max(0, _ROOM_FOR_SCRIPTS - len(self.errors))]
+                    self.errors += data[: max(0, ROOM_FOR_SCRIPTS - len(self.errors))]
             if time.monotonic() > deadline:
                 raise DeskhandTimeout(f"copying {self._what}: nothing came for {HELPER_LIMIT:g} s")
         taken, self._waiting = self._waiting[:size], self._waiting[size:]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.readiness import ready
 from deskhand.errors import BackendError, DesktopLost, LaunchFailed, ShellError
-from deskhand.launchers.docker.container import LIBRARY
+from deskhand.launchers.docker.container_commands import LIBRARY
 from deskhand.launchers.docker.exec import Exec
 
 if TYPE_CHECKING:

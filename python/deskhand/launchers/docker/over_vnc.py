@@ -13,7 +13,7 @@ from deskhand._core.geometry import Size
 from deskhand.backends.vnc.backend import VncBackend
 from deskhand.backends.vnc.target import VncTarget
 from deskhand.errors import ConnectFailed, DeskhandTimeout, DesktopLost, LaunchFailed, ShellError
-from deskhand.launchers.docker.container import LIBRARY
+from deskhand.launchers.docker.container_commands import LIBRARY
 from deskhand.launchers.docker.exec import Exec
 from deskhand.launchers.docker.exec_stream import open_stream
 from deskhand.launchers.docker.leftovers import SOCKETS

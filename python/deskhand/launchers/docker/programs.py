@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import BackendError, DeskhandTimeout, LaunchFailed, ShellError
-from deskhand.launchers.docker.container import LIBRARY, Container
+from deskhand.launchers.docker.container_commands import LIBRARY
 from deskhand.launchers.docker.exec import REFUSED, Exec, first_line, start_hint
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
@@ -16,6 +16,8 @@ from deskhand.machine.program import Program
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
+
+    from deskhand.launchers.docker.container import Container
 
 _EXIT_POLL = 0.05
 

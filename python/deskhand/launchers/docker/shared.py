@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from deskhand.desktop.desktop import Desktop
 from deskhand.errors import ActionError, DeskhandError, LaunchFailed
 from deskhand.launchers.docker.connect import expected_of, open_over_x
-from deskhand.launchers.docker.container import LIBRARY, Container
+from deskhand.launchers.docker.container_commands import LIBRARY
 from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.host import ContainerHost, build_host
 from deskhand.launchers.docker.programs import ContainerPrograms
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from deskhand.backends.x11.backend import X11Backend
+    from deskhand.launchers.docker.container import Container
 
 MOST = 32
 """The desktops of one container."""
