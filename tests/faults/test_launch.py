@@ -17,7 +17,7 @@ import pytest
 
 import deskhand
 from deskhand import KeyPress
-from deskhand.launchers.local import launch as local
+from deskhand.launchers.local import x_server
 from faults.helpers import DRIVER, display_files, in_namespace, marked, need, server_pid
 from faults.scale import THREADS
 
@@ -64,7 +64,7 @@ def test_stale_locks(
     locked = [int(path.stem.removeprefix(".X").removesuffix("-lock")) for path in stale]
     free = _unused_number()
     numbers = iter([*locked, *locked, free])
-    monkeypatch.setattr(secrets, "randbelow", lambda _: next(numbers) - local._FIRST_NUMBER)
+    monkeypatch.setattr(secrets, "randbelow", lambda _: next(numbers) - x_server._FIRST_NUMBER)
     desktop = launch(size=(320, 240))
     assert desktop.display == f":{free}"
     desktop.close()
@@ -78,7 +78,7 @@ def test_lock_taken_meanwhile(launch: Callable[..., deskhand.Desktop], monkeypat
     taken = int(first.display[1:])
     free = _unused_number()
     numbers = iter([taken, free])
-    monkeypatch.setattr(local, "_free_number", lambda: next(numbers))
+    monkeypatch.setattr(x_server, "_free_number", lambda: next(numbers))
     second = launch(size=(200, 100))
     assert second.display == f":{free}"
     assert first.perform(KeyPress(["a"])).settled
@@ -87,8 +87,8 @@ def test_lock_taken_meanwhile(launch: Callable[..., deskhand.Desktop], monkeypat
 
 def test_many_at_once(runtime: Path, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """F30: 200 launches, eight at a time, on so few numbers that they are all in use again and again."""
-    monkeypatch.setattr(local, "_FIRST_NUMBER", 20_100)
-    monkeypatch.setattr(local, "_NUMBERS", 2 * THREADS)
+    monkeypatch.setattr(x_server, "_FIRST_NUMBER", 20_100)
+    monkeypatch.setattr(x_server, "_NUMBERS", 2 * THREADS)
     living: set[object] = set()
     displays: set[str] = set()
 

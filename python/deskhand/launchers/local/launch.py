@@ -7,11 +7,8 @@ here: a fixed sleep, an open port, a process that is not the guard's.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import signal
-import socket
-import struct
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +25,7 @@ from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
 from deskhand.launchers.local.accessibility import mark_accessible, registry_command
 from deskhand.launchers.local.environment import Home, program_environment, write_settings
+from deskhand.launchers.local.x_server import XServer, check_socket_directory, start_server, write_cookies
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
 
@@ -38,16 +36,10 @@ WINDOW_MANAGERS = ("openbox", "xfwm4", "metacity", "marco", "fluxbox", "icewm", 
 """In order of preference: the first one that is installed is used."""
 
 _READY_LIMIT = 20.0
-_FAMILY_LOCAL = 256
-_FAMILY_WILD = 65535
-_COOKIE_BYTES = 16
 # Time enough to remove a lock or shared memory; unsaved work is lost in any case.
 _RENEW_GRACE = 0.25
 # Files that stay when a desktop is renewed, besides the X server's log: the guard's lock and output, and the cookie.
 _KEPT = {".guard", "guard.log", "xauthority"}
-# Above the numbers that people give to displays of their own.
-_FIRST_NUMBER, _NUMBERS = 100, 9900
-_SOCKET_DIRECTORY = Path("/tmp/.X11-unix")  # noqa: S108 # where X11 clients look, on every system
 
 # The window manager takes no key from applications, nothing moves by itself, and a new window gets the keyboard.
 _OPENBOX_CONFIG = """<?xml version="1.0" encoding="UTF-8"?>
@@ -87,15 +79,6 @@ _OPENBOX_CONFIG = """<?xml version="1.0" encoding="UTF-8"?>
   </mouse>
 </openbox_config>
 """
-
-
-@dataclass(frozen=True, slots=True)
-class _Server:
-    """A running X server that the guard owns."""
-
-    display: str
-    pid: int
-    xauthority: Path
 
 
 @runtime_directory.needs_room()
@@ -139,14 +122,14 @@ def launch_local(
     template = None if home is True or home is False else Path(home)
     if template is not None and not os.path.isdir(template):  # noqa: PTH112 # a Path's own raises for some names
         raise ActionError(f"home: there is no directory {template} to copy")
-    _check_socket_directory()
+    check_socket_directory()
     # A listed desktop may be known by its directory for longer than it runs.
     guard = Guard.start(runtime_directory.private_directory(numbered=home is not False and name is None))
     try:
         here = Home(guard.directory, template) if home is not False else None
         accessibility = registry_command() if elements and shutil.which("dbus-daemon") else None
         session = _Session(guard, manager, env or {}, here, method, timeout, name, accessibility, animations=animations)
-        return session.begin(lambda: _start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout))
+        return session.begin(lambda: start_server(guard, xvfb, f"{width}x{height}x24", dpi, timeout))
     except BaseException:
         guard.close()
         raise
@@ -167,17 +150,17 @@ class _Session:
     animations: bool
     entry: registry.Entry | None = None
 
-    def begin(self, start_server: Callable[[], _Server]) -> Desktop:
+    def begin(self, start: Callable[[], XServer]) -> Desktop:
         """Start everything."""
         if self.home is not None:
             self.home.fill()
-        return self._on(start_server())
+        return self._on(start())
 
-    def renew(self, server: _Server) -> Desktop:
+    def renew(self, server: XServer) -> Desktop:
         """End everything but the server, restore the home, reset the server, and start the rest again."""
         begun = time.monotonic()
         # The old cookie is void from now on: the desktop's programs have ended before the server reads the new one.
-        _write_cookies(server.xauthority, server.display.removeprefix(":"))
+        write_cookies(server.xauthority, server.display.removeprefix(":"))
         request = self.guard.renew(_RENEW_GRACE)
         if not self.guard.is_ready(request, server.pid, self.timeout):
             log = self.guard.tail("Xvfb", server.pid)
@@ -187,13 +170,13 @@ class _Session:
             self.home.fill()
         return self._on(server)
 
-    def _environment(self, server: _Server) -> dict[str, str]:
+    def _environment(self, server: XServer) -> dict[str, str]:
         accessible = self.accessibility is not None
         return program_environment(
             server.display, server.xauthority, self.guard.directory, self.env, accessible=accessible
         )
 
-    def _on(self, server: _Server) -> Desktop:
+    def _on(self, server: XServer) -> Desktop:
         guard = self.guard
         if not self.animations:
             write_settings(guard.directory)
@@ -298,65 +281,6 @@ def _window_manager(wanted: str | None) -> str | None:
             return path
     hint = "no window manager is installed: apt-get install openbox, or launch(window_manager=None)"
     raise LaunchFailed("a window manager", 0.0, "", hint)
-
-
-def _check_socket_directory() -> None:
-    if _SOCKET_DIRECTORY.exists() and not os.access(_SOCKET_DIRECTORY, os.W_OK | os.X_OK):
-        hint = f"{_SOCKET_DIRECTORY} is not writable for you: as root, chmod 1777 {_SOCKET_DIRECTORY}"
-        raise LaunchFailed("the X server", 0.0, "", hint)
-    if not _SOCKET_DIRECTORY.exists():
-        try:
-            _SOCKET_DIRECTORY.mkdir(mode=0o1777)
-            _SOCKET_DIRECTORY.chmod(0o1777)
-        except OSError as error:
-            hint = f"{_SOCKET_DIRECTORY} is missing and cannot be made ({error.strerror}): as root, mkdir -m 1777 it"
-            raise LaunchFailed("the X server", 0.0, "", hint) from error
-
-
-def _cookie_entry(family: int, address: bytes, number: bytes, cookie: bytes) -> bytes:
-    fields = (address, number, b"MIT-MAGIC-COOKIE-1", cookie)
-    return struct.pack(">H", family) + b"".join(struct.pack(">H", len(part)) + part for part in fields)
-
-
-def _write_cookies(xauthority: Path, number: str) -> None:
-    cookie = secrets.token_bytes(_COOKIE_BYTES)
-    # For any host, whose name may change or differ in a container; and for this one, because not every client knows wildcards
-    # (python-xlib does not, and with it PyAutoGUI and pynput).
-    xauthority.write_bytes(
-        _cookie_entry(_FAMILY_WILD, b"", b"", cookie)
-        + _cookie_entry(_FAMILY_LOCAL, socket.gethostname().encode(), number.encode(), cookie)
-    )
-
-
-def _start_server(guard: Guard, xvfb: str, screen: str, dpi: int, timeout: float) -> _Server:
-    xauthority = guard.directory / "xauthority"
-    xauthority.touch(mode=0o600)
-    begun = time.monotonic()
-    while True:
-        number = _free_number()
-        _write_cookies(xauthority, str(number))
-        argv = [xvfb, f":{number}", "-screen", "0", screen, "-auth", str(xauthority), "-dpi", str(dpi)]
-        # Without -noreset the server starts again, with a blank screen, whenever its last client leaves.
-        argv += ["-nolisten", "tcp", "-nolisten", "local", "-noreset", "-s", "0", "-maxclients", "512"]
-        pid, request = guard.spawn(argv, env=dict(os.environ), x_server=number)
-        if guard.is_ready(request, pid, timeout):
-            break
-        log = guard.tail(xvfb, pid)
-        # Another server took the number after the check.
-        if guard.exit_status(pid) is None or "already active" not in log or time.monotonic() - begun >= timeout:
-            raise LaunchFailed("the X server", time.monotonic() - begun, log)
-    return _Server(f":{number}", pid, xauthority)
-
-
-def _free_number() -> int:
-    """A display number with neither lock nor socket.
-
-    Xvfb's own search (`-displayfd`) takes no lock: a server that is just ending then removes the new one's socket.
-    """
-    while True:
-        number = _FIRST_NUMBER + secrets.randbelow(_NUMBERS)
-        if not Path(f"/tmp/.X{number}-lock").exists() and not (_SOCKET_DIRECTORY / f"X{number}").exists():  # noqa: S108
-            return number
 
 
 def _start_bus(guard: Guard, environment: Mapping[str, str]) -> int | None:
