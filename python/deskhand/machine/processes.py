@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # It knows nothing of the package around it, and is imported, not run as a script, which would be compiled each time.
 _GUARD = Path(__file__).parent / "guard" / "guard.py"
 _RUN = "import sys; sys.path.append(sys.argv[1].rpartition('/guard/')[0]); from guard.guard import main; main()"
-_NOT_FOUND = "check that it is installed and on PATH"
 _NO_ROOM = "there is no room for more processes, files or memory: end something first"
 _HINTS = {
     errno.EACCES: "it may not be executed: check its rights, and those of the directories that lead to it",
@@ -208,6 +207,12 @@ class Guard:
                     return None
                 self._condition.wait(left)
 
+    def _pid_or_error(self, request: int) -> tuple[str, Any]:
+        answer = self._answer(request, ("pid", "error"), _ANSWER_LIMIT)
+        if answer is None:
+            raise BackendError("the guard process of this desktop does not answer")
+        return answer
+
     def spawn(
         self,
         argv: Sequence[str],
@@ -226,7 +231,7 @@ class Guard:
             x_server: It is the X server of this display; see `is_ready`.
             streams: FIFOs that become its standard streams; else it reads nothing, and writes to its log.
 
-        The process id, and the number for `is_ready`.
+        Returns:
             Its process id, and the number for `is_ready`.
 
         Raises:
@@ -242,10 +247,7 @@ class Guard:
             x_server=x_server,
             streams=streams,
         )
-        answer = self._answer(request, ("pid", "error"), _ANSWER_LIMIT)
-        if answer is None:
-            raise BackendError("the guard process of this desktop does not answer")
-        kind, value = answer
+        kind, value = self._pid_or_error(request)
         if kind == "error":
             found = [self._answer(request, (key,), 0) for key in ("wrong_place", "errno")]
             wrong_place, reason = (None if each is None else each[1] for each in found)
@@ -313,10 +315,7 @@ class Guard:
 
     def detach(self, path: str) -> int:
         """Leave the guard running when this process ends, to be reached at `path`; returns its process id."""
-        answer = self._answer(self._tell(op="detach", socket=path), ("pid", "error"), _ANSWER_LIMIT)
-        if answer is None:
-            raise BackendError("the guard process of this desktop does not answer")
-        kind, value = answer
+        kind, value = self._pid_or_error(self._tell(op="detach", socket=path))
         if kind == "error":
             raise BackendError(f"the guard process of this desktop cannot listen at {path}: {value}")
         return int(value)
@@ -376,7 +375,7 @@ def _unstarted_hint(program: str, env: Mapping[str, str], reason: int | None) ->
     there = shutil.which(program, path=env.get("PATH"))
     if reason == errno.ENOENT and there is not None:
         return f"{there} is there: what its first line names, or the loader that it needs, is not"
-    return _HINTS.get(reason or 0, _NOT_FOUND)
+    return _HINTS.get(reason or 0, "check that it is installed and on PATH")
 
 
 def tail(path: str | os.PathLike[str]) -> str:

@@ -34,7 +34,7 @@ import time
 from .log import Log
 from .plain import Suppress, read_json, write_json
 from .removal import remove_tree
-from .starting import FILES, Unstarted, descendants, die_with_guard, libc, start, start_x_server
+from .starting import FILES, Unstarted, descendants, die_with_guard, libc, open_streams, start, start_x_server
 
 # Type checkers know this name. Importing it would take as long as half of the rest.
 TYPE_CHECKING = False
@@ -57,26 +57,6 @@ ENDED_KEPT = 32
 
 # Seconds between two looks for a process whose end is not signalled: a child of a child that runs on.
 LOOK = 0.02
-
-
-def _open_streams(opened: list[int], request: Request) -> tuple[list[int], int | None]:
-    """What a program gets as its standard streams, and the pipe from which its log comes; all are in `opened`."""
-    if (paths := request.get("streams")) is None:
-        if "log" not in request:
-            raise ValueError("neither streams nor a log")
-        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        opened.append(nothing)
-        reading, writing = os.pipe2(os.O_CLOEXEC)
-        opened += (reading, writing)
-        os.set_blocking(reading, False)
-        return [nothing, writing, writing], reading
-    found = []
-    for path, way in zip(paths, (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY), strict=True):
-        # Opened without blocking: a driver that was killed meanwhile would never open its end.
-        found.append(os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC))
-        opened.append(found[-1])
-        os.set_blocking(found[-1], True)
-    return found, None
 
 
 class Guard:
@@ -120,7 +100,7 @@ class Guard:
         opened: list[int] = []
         kept: int | None = None
         try:
-            streams, pipe = _open_streams(opened, request)
+            streams, pipe = open_streams(opened, request)
             tie = start_x_server if request.get("x_server") else die_with_guard
             pid = start(request["argv"], request["env"], request.get("cwd"), streams, tie)
             kept = pipe

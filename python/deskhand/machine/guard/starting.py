@@ -1,6 +1,7 @@
 """The guard's children: how a program is started that ends with the guard, and which processes there are by now.
 
-This module owns what is done between fork and exec. What must never appear here: what a program is for.
+This module owns a program's standard streams, and what is done between fork and exec. What must never appear here: what a
+program is for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
+    from typing import Any
 else:
     # What is below `signal`, which imports `enum`.
     import _signal as signal
@@ -55,6 +57,26 @@ class Unstarted(Exception):
         super().__init__(text)
         self.reason: int | None = reason
         self.wrong_place: bool = wrong_place
+
+
+def open_streams(opened: list[int], request: dict[str, Any]) -> tuple[list[int], int | None]:
+    """What a program gets as its standard streams, and the pipe from which its log comes; all are in `opened`."""
+    if (paths := request.get("streams")) is None:
+        if "log" not in request:
+            raise ValueError("neither streams nor a log")
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        opened.append(nothing)
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        opened += (reading, writing)
+        os.set_blocking(reading, False)
+        return [nothing, writing, writing], reading
+    found = []
+    for path, way in zip(paths, (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY), strict=True):
+        # Opened without blocking: a driver that was killed meanwhile would never open its end.
+        found.append(os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC))
+        opened.append(found[-1])
+        os.set_blocking(found[-1], True)
+    return found, None
 
 
 def start(argv: list[str], env: dict[str, str], cwd: str | None, streams: list[int], tie: Callable[[], None]) -> int:
