@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 import shlex
 import threading
 import time
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from deskhand._core.attempts import CALLER, InTurn
@@ -22,9 +21,10 @@ from deskhand._core.forks import Owner
 from deskhand.errors import ActionError, BackendError, Closed, DeskhandError, ShellError, shown
 from deskhand.machine.interface import CommandResult
 from deskhand.machine.program_arguments import check_timeout, program_directory, program_variables
-from deskhand.machine.transcript import Transcript
+from deskhand.machine.running_session import RunningSession
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
@@ -72,65 +72,6 @@ class _Tried(NamedTuple):
     code: int | None
     begun: bool
     ended: bool
-
-
-class _Running:
-    """One session, the thread that reads it, and its output."""
-
-    def __init__(self, session: Session, limit: int) -> None:
-        self.session = session
-        self.over = False
-        self._transcript = Transcript(limit)
-        self._lock = threading.Lock()
-        # It only wakes the waiting thread. Unlike a condition, a queue cannot be broken by a signal in the middle of a wait.
-        self.news: SimpleQueue[str] = SimpleQueue()
-        self._reader = threading.Thread(target=self._read, name="deskhand-shell", daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        # The thread reads between two commands too: a job in the background must not block on its output.
-        while came := self.session.read():
-            with self._lock:
-                for stream, data in came:
-                    self._transcript.feed(stream, data)
-                done = self._transcript.done
-            if done:
-                self.news.put("done")
-        self.over = True
-        self.news.put("over")
-
-    def frame(self, command: bytes) -> bytes:
-        """The text to send for a command, between two marks that are expected from now on."""
-        start, end = os.urandom(16).hex(), os.urandom(16).hex()
-        with self._lock:
-            self._transcript.expect(start, end)
-        return b"%b\n%b\0%b\n" % (start.encode(), command, end.encode())
-
-    def verdict(self) -> tuple[int, bool] | None:
-        """See `Transcript.verdict`; None until all output is here."""
-        with self._lock:
-            return self._transcript.verdict if self._transcript.done else None
-
-    @property
-    def begun(self) -> bool:
-        """Whether the command has begun."""
-        with self._lock:
-            return self._transcript.begun
-
-    def take(self) -> tuple[str, str, str, bool]:
-        """See `Transcript.take`."""
-        with self._lock:
-            return self._transcript.take()
-
-    def end(self, *, leave: bool = False) -> None:
-        """End the session, with all that was started in it unless `leave`; its output stays."""
-        if leave:
-            self.session.leave()
-        else:
-            self.session.end()
-        self._reader.join()
-        self.session.close()
-        self._transcript.end()
 
 
 class Shell:
@@ -181,7 +122,7 @@ class Shell:
         self._on_close = on_close
         self._clock = clock
         self._lock = threading.Lock()
-        self._running: _Running | None = None
+        self._running: RunningSession | None = None
         # After a failure in the middle of an operation the session is ended before anything else is done with it.
         self._broken = False
         self._in_turn = InTurn()
@@ -351,9 +292,9 @@ class Shell:
             self._in_turn.begin(self._forget_stop)
             yield
 
-    def _start(self) -> _Running:
+    def _start(self) -> RunningSession:
         if self._running is None:
-            self._running = _Running(self._make(), self._limit)
+            self._running = RunningSession(self._make(), self._limit)
         return self._running
 
     def _refresh(self) -> bool:
@@ -382,7 +323,7 @@ class Shell:
         else:
             return tried
 
-    def _carry_out(self, running: _Running, data: bytes, deadline: float) -> _Tried:
+    def _carry_out(self, running: RunningSession, data: bytes, deadline: float) -> _Tried:
         request = running.frame(data)
         ended: int | None = None
         last_words = math.inf
