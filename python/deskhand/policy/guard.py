@@ -19,14 +19,14 @@ from deskhand._core.arguments import expect, expect_amount, expect_callable, exp
 from deskhand._core.attempts import NoAnswer
 from deskhand._core.fields import MAX_SECONDS
 from deskhand._core.observation import Screenshot
-from deskhand._core.redaction import one_line
 from deskhand.desktop.access import core_of
 from deskhand.desktop.connection import Core
-from deskhand.desktop.operations import CallContext, Operation, SafetyCheck
+from deskhand.desktop.operations import CallContext, Operation
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
 from deskhand.machine.interface import CommandResult
 from deskhand.policy.asking import answer
 from deskhand.policy.audit import AuditLog
+from deskhand.policy.context import cleaned, context_of, short_line, texts_of_call, with_window
 from deskhand.policy.limits import Buckets, RateLimits
 from deskhand.policy.questions import Questions
 from deskhand.policy.rules import (
@@ -53,13 +53,10 @@ POLICY_TIMEOUT = 5.0
 ASK_TIMEOUT = 60.0
 """Default time limit for the answer of `ask`, in seconds."""
 
-_LONGEST_TEXT = 300
 # What a person may do who has control; everything else is judged as that of an agent.
 _BY_HAND = (ActionClass.OBSERVE, ActionClass.INPUT, ActionClass.CREDENTIAL, ActionClass.CLIPBOARD_READ)
 # What a `perform` without actions is judged as.
 _LOOK = Operation("screenshot")
-# Classes of actions that go to a window, by the keyboard or at a point.
-_TO_WINDOWS = (ActionClass.INPUT, ActionClass.CREDENTIAL, ActionClass.NAVIGATE, ActionClass.SAFETY_CHECK)
 
 
 # A guard and a desktop that it judges: one guard may be in the gates of several.
@@ -210,7 +207,7 @@ class Guard:
         """Log what a person does who has control: it is not judged, and not limited."""
         for index, action in enumerate(deeds):
             check_deed(action, index)
-            context = _context(operation, action, index, len(deeds))
+            context = context_of(operation, action, index, len(deeds))
             self._settle(operation, action, context, Decision("allow", f"{by} has control"), by="person")
 
     def _place(self, operation: Operation) -> _Place:
@@ -229,7 +226,7 @@ class Guard:
         """Log something that can no longer be denied. If this fails, the log fails for the next action too, which is denied."""
         if self._audit is not None:
             with contextlib.suppress(OSError):
-                self._audit.write("outcome", **_who(call), actions=[action.type for action in deeds], **fields)
+                self._audit.write("outcome", **texts_of_call(call), actions=[action.type for action in deeds], **fields)
 
     def _approve(self, operation: Operation, deeds: tuple[JudgedAction, ...]) -> None:
         for index, action in enumerate(deeds):
@@ -241,13 +238,13 @@ class Guard:
                 limit, after = short
                 again = "" if after is None else f"; try again in {after:.3g} s"
                 denied = Decision("deny", f"{limit}{again}")
-                context = _context(operation, deeds[0], 0, len(deeds))
+                context = context_of(operation, deeds[0], 0, len(deeds))
                 self._settle(operation, deeds[0], context, denied, by="limits", retry_after=after)
         self._review(operation)
         if operation.type == "safety_check":
             return
         for index, action in enumerate(deeds):
-            context = _context(operation, action, index, len(deeds))
+            context = context_of(operation, action, index, len(deeds))
             context, decision, by = self._judge(operation, action, context)
             self._settle(operation, action, context, decision, by=by)
 
@@ -270,13 +267,13 @@ class Guard:
         except OSError as error:
             decision = Decision("deny", _unwritten(error))
         if decision.verdict != "allow":
-            denied = PolicyDenied(action.type, one_line(decision.reason, _LONGEST_TEXT), retry_after=retry_after)
+            denied = PolicyDenied(action.type, short_line(decision.reason), retry_after=retry_after)
             raise denied.note_progress(context.index, action.type, 0)
 
     def _record(self, audit: AuditLog, action: JudgedAction, context: Context, decision: Decision, by: str) -> None:
         audit.write(
             "decision",
-            **_who(context),
+            **texts_of_call(context),
             desktop=context.desktop,
             index=context.index,
             count=context.count,
@@ -286,7 +283,7 @@ class Guard:
             window=context.window,
             decision=decision.verdict,
             by=by,
-            reason=one_line(decision.reason, _LONGEST_TEXT),
+            reason=short_line(decision.reason),
             before=self._picture,
         )
 
@@ -295,8 +292,8 @@ class Guard:
         for check in call.safety_checks:
             if check in call.acknowledged:
                 continue
-            action = Operation("safety_check", one_line(check.message or check.code or check.id, _LONGEST_TEXT))
-            context = replace(_context(operation, action, 0, 1), safety_check=_cleaned(check))
+            action = Operation("safety_check", short_line(check.message or check.code or check.id))
+            context = replace(context_of(operation, action, 0, 1), safety_check=cleaned(check))
             context, decision, by = self._judge(operation, action, context)
             self._settle(operation, action, context, decision, by=by)
             call.acknowledge(check)
@@ -310,7 +307,7 @@ class Guard:
             # This policy cannot fail or wait, and does not need the window.
             decision = self._policy.before(action, context)
         else:
-            context = _with_window(operation, action, context)
+            context = with_window(operation, action, context)
             decision = self._ruling(operation, action, context)
         if decision.verdict == "allow" and context.safety_check is not None:
             decision = Decision("ask", "a policy cannot answer for a person")
@@ -320,7 +317,7 @@ class Guard:
             reason = f"{decision.reason or 'it is asked about'}, and there is no one to ask (ask=)"
             return context, Decision("deny", reason), "policy"
         if context.window is None:
-            context = _with_window(operation, action, context)
+            context = with_window(operation, action, context)
         try:
             said = self._answer(self._ask, operation, action, context, self._ask_timeout)
         except NoAnswer as none:
@@ -338,9 +335,7 @@ class Guard:
         if not isinstance(action, Operation) or not action.env:
             return ""
         named = getattr(self._policy, "environment", ())
-        return ", ".join(
-            one_line(name, _LONGEST_TEXT) for name, _ in action.env if changes_what_runs(name) and name not in named
-        )
+        return ", ".join(short_line(name) for name, _ in action.env if changes_what_runs(name) and name not in named)
 
     def _ruling(self, operation: Operation, action: JudgedAction, context: Context) -> Decision:
         try:
@@ -368,40 +363,6 @@ class Guard:
             _ASKING.reset(token)
 
 
-def _context(operation: Operation, action: JudgedAction, index: int, count: int) -> Context:
-    call, desktop = operation.call, operation.desktop
-    name = "" if desktop is None else desktop.name or desktop.display or ""
-    return Context(
-        action_class=classify(action),
-        desktop=one_line(name, _LONGEST_TEXT),
-        provider=one_line(call.provider, _LONGEST_TEXT),
-        call_id=one_line(call.call_id, _LONGEST_TEXT),
-        agent=one_line(call.agent, _LONGEST_TEXT),
-        turn=one_line(call.turn, _LONGEST_TEXT),
-        index=index,
-        count=count,
-        safety_checks=tuple(map(_cleaned, call.safety_checks)),
-    )
-
-
-def _with_window(operation: Operation, action: JudgedAction, context: Context) -> Context:
-    if context.action_class not in _TO_WINDOWS or operation.desktop is None:
-        return context
-    try:
-        windows = operation.desktop.windows.list()
-    except DeskhandError:
-        # Not every backend knows windows. If something is wrong with the desktop, the action itself reports it.
-        return context
-    xy = getattr(action, "xy", None)
-    if (ref := getattr(action, "element", None)) is not None:
-        # Of where it was read last; what covers it now is waited for to go.
-        title, xy = core_of(operation.desktop).elements.place_of(ref)
-        if title:
-            return replace(context, window=one_line(title, _LONGEST_TEXT))
-    under = [w for w in windows if (w.rect.contains(xy) if xy else w.active)]
-    return replace(context, window=one_line(under[-1].title, _LONGEST_TEXT)) if under else context
-
-
 def _unwritten(error: OSError) -> str:
     why = error.strerror or type(error).__name__
     return f"the audit log cannot be written ({why}), and no operation is allowed without it"
@@ -409,14 +370,3 @@ def _unwritten(error: OSError) -> str:
 
 def _stopped(operation: Operation) -> str | None:
     return None if operation.desktop is None else core_of(operation.desktop).stopped
-
-
-def _who(of: CallContext | Context) -> dict[str, object]:
-    """The call's texts as a log may contain them; empty ones are left out."""
-    names = ("provider", "call_id", "agent", "turn")
-    return {name: one_line(getattr(of, name), _LONGEST_TEXT) or None for name in names}
-
-
-def _cleaned(check: SafetyCheck) -> SafetyCheck:
-    texts = (None if text is None else one_line(text, _LONGEST_TEXT) for text in (check.code, check.message))
-    return SafetyCheck(one_line(check.id, _LONGEST_TEXT), *texts)
