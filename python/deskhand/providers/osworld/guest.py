@@ -1,58 +1,44 @@
 """OSWorld's guest server: what each of its requests does on a desktop, and what it answers.
 
 The names of requests, fields and answers are those of OSWorld (https://github.com/xlang-ai/OSWorld,
-`desktop_env/server/main.py`). How requests arrive is in `guest_server.py`; the machine is in `guest_machine.py`.
-
-Source that presses keys or moves the pointer with PyAutoGUI is not run: it is decoded, and the desktop does it (see
-`pyautogui.py`). Other commands and source run on the desktop's machine.
+`desktop_env/server/main.py`). How requests arrive is in `guest_server.py`, and how commands and source are carried out in
+`guest_commands.py`; the machine is in `guest_machine.py`.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from deskhand._core.geometry import Viewport
-from deskhand.actions import Action
-from deskhand.desktop.operations import CallContext, calling
-from deskhand.errors import (
-    ActionError,
-    BackendError,
-    InputBlocked,
-    OutOfBounds,
-    PolicyDenied,
-    Untypable,
-    shown,
-)
+from deskhand.errors import ActionError, shown
 from deskhand.providers.osworld.accessibility import accessibility_xml
-from deskhand.providers.osworld.guest_machine import NOT_ALLOWED, GuestMachine
-from deskhand.providers.osworld.pyautogui import decode_source, without_pyautogui
-from deskhand.providers.outcomes import notes_on
-from deskhand.providers.payload import expect_float, expect_list, expect_object, expect_string
+from deskhand.providers.osworld.guest_commands import (
+    COMMAND_SECONDS,
+    FIND_PYTHON,
+    command_of,
+    execute,
+    output_of,
+    perform_source,
+)
+from deskhand.providers.osworld.guest_machine import GuestMachine
+from deskhand.providers.osworld.pyautogui import without_pyautogui
+from deskhand.providers.payload import expect_float, expect_object, expect_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from deskhand._core.window import Window
     from deskhand.desktop.desktop import Desktop
-    from deskhand.machine.interface import CommandResult
 
-PROVIDER = "osworld"
-"""The name of these calls' provider in policies and audit logs."""
-
-_COMMAND_SECONDS, _PYTHON_SECONDS, _SCRIPT_SECONDS, _LONGEST_SCRIPT = 120.0, 30.0, 100.0, 1800.0
+_PYTHON_SECONDS, _SCRIPT_SECONDS, _LONGEST_SCRIPT = 30.0, 100.0, 1800.0
 # A program may have no window, such as socat, and nobody says so.
 _LAUNCH_SECONDS = 3.0
 _OPEN_SECONDS, _DOWNLOAD_SECONDS, _LONGEST_VERIFICATION = 120.0, 320.0, 600.0
 _LARGEST_DOWNLOAD = 1 << 30
 _LOOK = 0.1
-_PYTHON = re.compile(r"(?:/usr/(?:local/)?bin/)?python3?")
-# Debian has no program `python`.
-_FIND_PYTHON = '"$(command -v python || command -v python3 || echo python3)"'
 _WALLPAPER = ("org.gnome.desktop.background", "picture-uri")
 
 
@@ -99,16 +85,16 @@ class Guest:
 
     def execute(self, given: Mapping[str, Any]) -> Answer:
         """Run a command, or do what its PyAutoGUI source says."""
-        words, line = _command(given, self.machine)
-        return Answer({"status": "success", **self._executed(words, line)})
+        words, line = command_of(given, self.machine)
+        return Answer({"status": "success", **execute(self.machine, words, line)})
 
     def execute_with_verification(self, given: Mapping[str, Any]) -> Answer:
         """The same, and wait until a window exists or another command succeeds."""
-        words, line = _command(given, self.machine)
+        words, line = command_of(given, self.machine)
         verification = expect_object("verification", given.get("verification") or {})
         limit = min(_LONGEST_VERIFICATION, expect_float("max_wait_time", given.get("max_wait_time", 10)))
         interval = max(_LOOK, expect_float("check_interval", given.get("check_interval", 1)))
-        done = self._executed(words, line)
+        done = execute(self.machine, words, line)
         if not verification:
             return Answer({"status": "success", **done})
         begun = self._clock()
@@ -125,10 +111,10 @@ class Guest:
         if not code:
             return Answer({"status": "error", "message": "Code not supplied!", "error": "Code not supplied!"}, 400)
         source = expect_string("code", code)
-        done = self._performed(source)
+        done = perform_source(self.machine, source)
         if done is None:
             # Read from a pipe: an argument has at most 128 KiB, and a file would have to be removed.
-            line = f"{_FIND_PYTHON} <(printf %s {shlex.quote(without_pyautogui(source))})"
+            line = f"{FIND_PYTHON} <(printf %s {shlex.quote(without_pyautogui(source))})"
             ended = self.machine.run(line, timeout=_PYTHON_SECONDS)
             if ended.exit_code is None:
                 why = "Execution timeout: Code took too long to execute"
@@ -140,7 +126,7 @@ class Guest:
                     "output": None,
                 }
                 return Answer(late, 500)
-            done = _told(ended)
+            done = output_of(ended)
         output, error, status = done["output"], done["error"], done["returncode"]
         if status != 0 and not error:
             error = f"Process exited with code {status}"
@@ -167,7 +153,7 @@ class Guest:
 
     def launch(self, given: Mapping[str, Any]) -> Answer:
         """Start a program, and wait a little for its window."""
-        words, _ = _command(given, self.machine)
+        words, _ = command_of(given, self.machine)
         if not words:
             raise ActionError("the command is empty")
         why = self.machine.start(words, timeout=_LAUNCH_SECONDS)
@@ -323,44 +309,13 @@ class Guest:
         if self.machine.ask("test", "-e", path) is None:
             return Answer(f"File not found: {path}", 404)
         ended = self.machine.run(
-            shlex.join(["gsettings", "set", *_WALLPAPER, f"file://{path}"]), timeout=_COMMAND_SECONDS
+            shlex.join(["gsettings", "set", *_WALLPAPER, f"file://{path}"]), timeout=COMMAND_SECONDS
         )
         if ended.exit_code != 0:
             return Answer(f"Failed to change wallpaper. Error: {ended.stderr.strip()}", 500)
         return Answer("Wallpaper changed successfully")
 
     # --- how ---
-
-    def _executed(self, words: Sequence[str], line: str) -> dict[str, Any]:
-        if len(words) == 3 and _PYTHON.fullmatch(words[0]) and words[1] == "-c":
-            if (done := self._performed(words[2])) is not None:
-                return done
-            line = f"{_FIND_PYTHON} -c {shlex.quote(without_pyautogui(words[2]))}"
-        ended = self.machine.run(line, timeout=_COMMAND_SECONDS)
-        if ended.exit_code is None:
-            raise BackendError(f"the command was ended after {_COMMAND_SECONDS:g} s: {shown(line)}")
-        return _told(ended)
-
-    def _performed(self, source: str) -> dict[str, Any] | None:
-        """Do what PyAutoGUI source says; None if it says something else, which Python may be run for.
-
-        Raises:
-            PolicyDenied: It is not allowed; or it says something else, and programs are not allowed.
-        """
-        desktop = self.desktop
-        try:
-            steps = decode_source(source, Viewport(desktop.size, desktop.size), desktop.pointer)
-            with calling(CallContext(PROVIDER)):
-                if actions := [step for step in steps if isinstance(step, Action)]:
-                    desktop.perform(*actions)
-        except (OutOfBounds, InputBlocked, Untypable) as error:
-            # As when Python itself raises an error.
-            return {"output": "", "error": str(error), "returncode": 1}
-        except ActionError as error:
-            if not self.machine.programs:
-                raise PolicyDenied("shell", f"this is not only input ({error}), and {NOT_ALLOWED}") from error
-            return None
-        return {"output": "", "error": "", "returncode": 0}
 
     def _verified(self, verification: Mapping[str, Any]) -> bool:
         window, command = verification.get("window_exists"), verification.get("command_success")
@@ -389,27 +344,6 @@ class Guest:
             if found:
                 return window
         return Answer(f"Window {name} not found", 404)
-
-
-def _command(given: Mapping[str, Any], machine: GuestMachine) -> tuple[list[str], str]:
-    """A command as its words, and as a line for bash."""
-    command, shell = given.get("command"), given.get("shell", False)
-    if isinstance(command, str):
-        try:
-            words = ["/bin/sh", "-c", command] if shell else shlex.split(command)
-        except ValueError as error:
-            raise ActionError(f"the command cannot be split into words: {error}") from None
-    else:
-        words = [expect_string("a word of command", word) for word in expect_list("command", command or [])]
-        if shell:
-            words = ["/bin/sh", "-c", *words]
-    words = [machine.path(word) if word.startswith("~/") else word for word in words]
-    return words, shlex.join(words)
-
-
-def _told(ended: CommandResult) -> dict[str, Any]:
-    errors = [*([ended.stderr] if ended.stderr else []), *notes_on(ended, ending=False)]
-    return {"output": ended.stdout, "error": "\n".join(errors), "returncode": ended.exit_code}
 
 
 def _script_failed(why: str, code: int) -> Answer:
