@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.extras import load
+from deskhand.providers.agent_framework.base import BaseContent, BaseTool, DataContent, TextContent
 from deskhand.providers.agent_framework.content import (
     decode_content,
     decode_content_result,
@@ -54,6 +55,7 @@ from deskhand.providers.agent_framework.loop import (
     run_shell,
     run_shell_async,
 )
+from deskhand.providers.agent_framework.results import decode_result, encode
 from deskhand.providers.agent_framework.shell_fields import (
     shell_call_from,
     shell_call_to,
@@ -68,27 +70,17 @@ from deskhand.providers.agent_framework.shells import (
     encode_shell_call,
 )
 from deskhand.providers.agent_framework.types import (
-    BaseContent,
-    BaseTool,
     ComputerUseAction,
     ComputerUseCallContent,
     ComputerUseResultContent,
     ComputerUseTool,
-    DataContent,
     ShellAction,
     ShellCallContent,
     ShellOutcome,
     ShellResultContent,
     ShellTool,
-    TextContent,
 )
-from deskhand.providers.agent_framework.wire import (
-    decode,
-    decode_result,
-    encode,
-    encode_call,
-    encode_calls,
-)
+from deskhand.providers.agent_framework.wire import decode, encode_call, encode_calls
 from deskhand.providers.anthropic.editing import WITHOUT_UNDO
 from deskhand.providers.editors import TextEditor, editor_of
 

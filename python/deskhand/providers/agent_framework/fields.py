@@ -26,14 +26,17 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.geometry import Size, Viewport
 from deskhand.errors import ActionError, shown
+from deskhand.providers.agent_framework.results import decode_result, encode
+from deskhand.providers.agent_framework.safety import checks_of
 from deskhand.providers.agent_framework.types import ComputerUseCallContent, ComputerUseTool
 from deskhand.providers.agent_framework.unreadable import FROM, unreadable
-from deskhand.providers.agent_framework.wire import checks_of, decode, decode_result, encode, encode_calls
-from deskhand.providers.anthropic import inputs
+from deskhand.providers.agent_framework.wire import decode, encode_calls
 from deskhand.providers.anthropic import wire as anthropic
+from deskhand.providers.anthropic.versions import LATEST, TOOLSET
 from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.google import wire as google
-from deskhand.providers.google.functions import args_of, on_grid
+from deskhand.providers.google.encoding import args_of
+from deskhand.providers.google.functions import on_grid
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.payload import expect_int, expect_object, expect_string, the_rest
 from deskhand.providers.values import ProviderCall
@@ -271,7 +274,7 @@ def _theirs(provider: str, call: ProviderCall, version: str | None) -> ProviderC
             name=version or (None if name is None else expect_string("a call's name", name)),
             extra=expect_object("what only the provider knows", kept.get("extra")),
         )
-    name = version or (inputs.LATEST if provider == "anthropic" else None)
+    name = version or (LATEST if provider == "anthropic" else None)
     if provider != "bedrock_agents":
         return replace(call, name=name, extra={})
     return replace(call, id=None, name=name, extra={})
@@ -306,8 +309,8 @@ def tool_to(
         return {"computer_use": {**_of(more, _GOOGLE), **made["computer_use"]}}
     if provider == "openai" and not preview:
         return {"type": openai.COMPUTER}
-    if provider == "anthropic" and version == inputs.TOOLSET:
-        return {**_of(more, _TOOLSET), "type": inputs.TOOLSET}
+    if provider == "anthropic" and version == TOOLSET:
+        return {**_of(more, _TOOLSET), "type": TOOLSET}
     size = _size(tool)
     if provider == "openai":
         environment = {"environment": tool.environment or "linux"}
@@ -322,7 +325,7 @@ def tool_to(
         parameters = {key: str(value) for key, value in _of(more, _AGENTS).items()}
         groups[0]["parentActionGroupSignatureParams"] |= parameters
         return groups
-    declared = converse.declaration(size, version or (inputs.LATEST if provider == "anthropic" else None))
+    declared = converse.declaration(size, version or (LATEST if provider == "anthropic" else None))
     listed = declared["additionalModelRequestFields"]["tools"]
     listed[0] |= _of(more, _SINGLE | ({"enable_zoom"} & listed[0].keys()))
     # Converse and Anthropic declare the single tools in the same form.

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError
 from deskhand.providers.agent_framework import content as contents
+from deskhand.providers.agent_framework.results import encode
 from deskhand.providers.agent_framework.shells import decode_shell, encode_shell
 from deskhand.providers.agent_framework.types import ComputerUseTool, ShellTool
-from deskhand.providers.agent_framework.wire import decode, encode
+from deskhand.providers.agent_framework.wire import decode
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 from deskhand.providers.shell_calls import carry_out_shell, with_shell
 from deskhand.providers.values import ProviderCall, ShellAnswer, ShellCall

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.machine.interface import Outcome
-    from deskhand.providers.agent_framework.types import TextContent
+    from deskhand.providers.agent_framework.base import TextContent
 
 RESTARTED = "The shell was started anew."
 

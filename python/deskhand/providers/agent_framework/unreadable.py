@@ -12,8 +12,8 @@ from deskhand._core.geometry import Viewport
 from deskhand.errors import ActionError
 from deskhand.providers.agent_framework.types import ComputerUseCallContent
 from deskhand.providers.agent_framework.wire import UNREADABLE
-from deskhand.providers.anthropic import inputs
 from deskhand.providers.anthropic import wire as anthropic
+from deskhand.providers.anthropic.versions import LATEST, TOOLSET, rules_of
 from deskhand.providers.bedrock import agents, converse
 from deskhand.providers.google import wire as google
 from deskhand.providers.google.functions import GRID
@@ -65,8 +65,8 @@ def _anthropic_call(payload: object, version: str | None) -> _Read:
     block = _ours(expect_object("a tool_use", payload), anthropic.is_computer)
     number = anthropic.block_id(block)
     if block.get("toolset_name") is not None:
-        return number, inputs.TOOLSET, block.get("name"), {}
-    return number, inputs.rules_of(version or inputs.LATEST).type, _action_in(block.get("input")), {}
+        return number, TOOLSET, block.get("name"), {}
+    return number, rules_of(version or LATEST).type, _action_in(block.get("input")), {}
 
 
 def _google_call(payload: object, _: str | None) -> _Read:

@@ -1,6 +1,7 @@
-"""Microsoft Agent Framework's computer contents: `ComputerUseCallContent` as a call, a result as one, and both back. Pure.
+"""Microsoft Agent Framework's `ComputerUseCallContent` as a call, and back. Pure.
 
-This module owns the meaning of the fields. It has no provider's payload (see `fields`), no package and no desktop.
+This module owns the meaning of the fields. It has no result (see `results`), no provider's payload (see `fields`), no package
+and no desktop.
 
 * Points are pixels of the model's picture, from whatever provider the call came; `duration` is in milliseconds, for `wait` and
   for `keypress_hold`.
@@ -19,24 +20,18 @@ This module owns the meaning of the fields. It has no provider's payload (see `f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deskhand import actions as act
-from deskhand._core.arguments import expect
 from deskhand._core.chords import chord_names
 from deskhand._core.geometry import Point, Rect, Viewport
 from deskhand.actions import a_click, clicked
-from deskhand.desktop.operations import SafetyCheck
 from deskhand.desktop.translate import DEFAULT_NOTCHES
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.agent_framework.types import (
-    ComputerUseCallContent,
-    ComputerUseResultContent,
-    DataContent,
-)
-from deskhand.providers.openai.wire import decode_check
+from deskhand.providers.agent_framework.safety import CHECKS, REVIEW, checks_of
+from deskhand.providers.agent_framework.types import ComputerUseCallContent
+from deskhand.providers.openai.safety_checks import check_payload
 from deskhand.providers.payload import (
     expect_float,
     expect_int,
@@ -46,7 +41,12 @@ from deskhand.providers.payload import (
     expect_string,
     the_rest,
 )
-from deskhand.providers.values import Browse, Picture, ProviderCall, Result, Step, expect_call
+from deskhand.providers.values import Browse, ProviderCall, Step, expect_call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deskhand.desktop.operations import SafetyCheck
 
 WHO = "Agent Framework's computer content"
 
@@ -60,8 +60,6 @@ CallContents: TypeAlias = (
 """One content, in its plain form or not, or all contents of a call."""
 
 _MILLISECONDS = 1000
-_CHECKS = "pending_safety_checks"
-_REVIEW = "pending_safety_review"
 _CLICKS = {"click": 1, "double_click": 2, "triple_click": 3}
 _NAMES = {count: name for name, count in _CLICKS.items()}
 _AXES = {"up": ("vertical", -1), "down": ("vertical", 1), "left": ("horizontal", -1), "right": ("horizontal", 1)}
@@ -137,7 +135,7 @@ def decode(payload: object, viewport: Viewport, *, scroll_unit: ScrollUnit = "pi
         steps.append(step)
         # Every content has the call's checks, for those that handle the contents one by one.
         safety += [check for check in checks_of(rest) if check not in safety]
-        extra |= the_rest(rest, _CHECKS, _REVIEW)
+        extra |= the_rest(rest, CHECKS, REVIEW)
     return ProviderCall(steps=tuple(steps), viewport=viewport, id=call_id, safety=tuple(safety), extra=extra)
 
 
@@ -276,24 +274,6 @@ def _region(value: object, viewport: Viewport) -> Rect:
     return viewport.rect_to_screen(Rect(edges[0], edges[1], edges[2] - edges[0], edges[3] - edges[1]))
 
 
-def checks_of(properties: Mapping[str, Any]) -> list[SafetyCheck]:
-    """The checks that a person must confirm first, from a call's additional properties.
-
-    The design has two names for them: OpenAI's `pending_safety_checks`, and `pending_safety_review`, whose value may be any
-    form of a question and counts as one check.
-
-    Raises:
-        ActionError: `pending_safety_checks` is malformed.
-    """
-    given = properties.get(_CHECKS)
-    checks = [decode_check(check) for check in expect_list(_CHECKS, [] if given is None else given)]
-    review = properties.get(_REVIEW)
-    if review is not None and review is not False:
-        text = review.get("explanation") if isinstance(review, Mapping) else review
-        checks.append(SafetyCheck(_REVIEW, _REVIEW, text if isinstance(text, str) else None))
-    return checks
-
-
 def encode_call(call: ProviderCall) -> ComputerUseCallContent:
     """Encode a call of one action as a content.
 
@@ -320,18 +300,13 @@ def encode_calls(call: ProviderCall) -> list[ComputerUseCallContent]:
     call = expect_call("encode_calls", call).at_points("the Agent Framework")
     if call.id is None or not call.steps:
         raise ActionError(f"a content of {WHO} needs the call's id and an action")
-    checks = {_CHECKS: [_check(check) for check in call.safety]} if call.safety else {}
+    checks = {CHECKS: [check_payload(check) for check in call.safety]} if call.safety else {}
     contents = []
     for number, step in enumerate(call.steps):
         name, fields, properties = _written(step, call.viewport)
         more = {**({} if number else call.extra), **properties, **checks}
         contents.append(ComputerUseCallContent(call_id=call.id, action=name, **fields, additional_properties=more))
     return contents
-
-
-def _check(check: SafetyCheck) -> dict[str, Any]:
-    plain = {"id": check.id, "code": check.code, "message": check.message}
-    return {key: value for key, value in plain.items() if value is not None}
 
 
 def _written(step: Step, viewport: Viewport) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -416,75 +391,3 @@ def _scrolled(step: act.Scroll, viewport: Viewport) -> dict[str, Any]:
     magnitude = DEFAULT_NOTCHES if step.magnitude is None else step.magnitude
     notches = (1 if magnitude > 0 else -1) * max(1, round(abs(magnitude))) if magnitude else 0
     return {"scroll_amount": sign * notches, "scroll_direction": axis, "scroll_unit": "notches"}
-
-
-# --- results ---
-
-
-def encode(result: Result) -> ComputerUseResultContent:
-    """Encode the result of a call.
-
-    Values without a field are in the additional properties: `acknowledged_safety_checks`, `cursor`, and `denied`.
-
-    Raises:
-        ActionError: The call has no id.
-    """
-    expect("encode: result", result, Result)
-    if result.call.id is None:
-        raise ActionError("a result needs the call's id")
-    more: dict[str, Any] = {}
-    texts = [] if result.text is None else [result.text]
-    if result.cursor is not None:
-        more["cursor"] = list(result.cursor)
-        texts.insert(0, _pointer(result.cursor))
-    if result.acknowledged:
-        more["acknowledged_safety_checks"] = [_check(check) for check in result.acknowledged]
-    if result.denied:
-        more["denied"] = True
-    picture = result.picture
-    return ComputerUseResultContent(
-        call_id=result.call.id,
-        screenshot=None if picture is None else DataContent(data=picture.data, media_type=picture.media_type),
-        text_output="\n".join(texts) if texts else None,
-        error=result.error,
-        additional_properties=more,
-    )
-
-
-def _pointer(point: Point) -> str:
-    return f"The pointer is at {tuple(point)}."
-
-
-def decode_result(payload: object, call: ProviderCall) -> Result:
-    """Decode a result's content.
-
-    Args:
-        payload: A `ComputerUseResultContent` or its plain form.
-        call: The call that it answers.
-
-    Raises:
-        ActionError: It is malformed, or answers another call.
-    """
-    content = ComputerUseResultContent.of(payload)
-    if content.call_id != call.id:
-        raise ActionError(f"this is the result of {shown(content.call_id)}, not of {shown(call.id)}")
-    more = expect_object("additional_properties", content.additional_properties)
-    at, given = more.get("cursor"), more.get("acknowledged_safety_checks")
-    cursor = None if at is None else expect_point("cursor", at)
-    text = None if content.text_output is None else content.text_output.text
-    if cursor is not None and text is not None:
-        first, line, rest = text.partition("\n")
-        if first == _pointer(cursor):
-            text = rest if line else None
-    shot = content.screenshot
-    return Result(
-        call=call,
-        picture=None if shot is None else Picture(shot.data, shot.media_type),
-        cursor=cursor,
-        error=None if content.error is None else expect_string("error", content.error),
-        denied=more.get("denied") is True,
-        acknowledged=tuple(
-            map(decode_check, expect_list("acknowledged_safety_checks", [] if given is None else given))
-        ),
-        text=text,
-    )

@@ -35,7 +35,6 @@ from deskhand.providers.anthropic.editing import (
     decode_editor,
     encode_editor,
 )
-from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, VERSIONS, rules_of
 from deskhand.providers.anthropic.loop import (
     SHELL_TIMEOUT,
     async_model_session,
@@ -51,6 +50,7 @@ from deskhand.providers.anthropic.loop import (
     run_shell,
     run_shell_async,
 )
+from deskhand.providers.anthropic.versions import LATEST, TOOLSET, VERSIONS, rules_of
 from deskhand.providers.anthropic.wire import (
     FAMILY,
     NOT_EXECUTED,

@@ -1,34 +1,22 @@
-"""The inputs that each version of Anthropic's computer tool accepts, and the actions that they mean. Pure.
+"""The inputs of Anthropic's computer tool, and the actions that they mean. Pure.
 
-This module owns the names, fields and limits of the versions: only the inputs, which Amazon Bedrock's interfaces carry too.
-It has no block of a message and no result.
-
-Up to 2025 one tool takes a flat input with an `action` in it (`computer_20241022` and its two successors); the toolset of 2026
-has a tool for each action. The names and meanings are the same. What differs:
-
-* `computer_20241022` clicks where the pointer is, and drags from there: the model moves the pointer first.
-* Modifiers of a click or scroll are in `text`. The first implementation of `computer_20250124` called them `key`, which that
-  version still accepts.
-* `key` takes one chord. The first two versions were made for xdotool, for which `"Down Down"` is two chords.
-* A field is refused if only another action or another provider takes it: ignoring it could make the action do less than
-  the call says. Unknown fields are ignored and returned.
+This module owns the meaning of the inputs, which Amazon Bedrock's interfaces carry too. Which version accepts what is in
+`versions`. There is no block of a message and no result.
 
 Regions are `[x0, y0, x1, y1]`, x1 and y1 exclusive, in pixels of the full screenshot as all coordinates.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as act
-from deskhand._core.arguments import expect_text
 from deskhand._core.chords import chord_names
 from deskhand._core.fields import MAX_REPEAT
 from deskhand._core.geometry import Rect
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.providers.anthropic.versions import KNOWN
 from deskhand.providers.payload import expect_float, expect_int, expect_list, expect_string
 from deskhand.providers.values import refuse_more
 
@@ -36,11 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand._core.geometry import Viewport
+    from deskhand.providers.anthropic.versions import Rules
     from deskhand.providers.values import Step
-
-TOOLSET = "computer_toolset_20260801"
-LATEST = "computer_20251124"
-"""The newest of the single tools."""
 
 _CLICKS: dict[str, type[act.LeftClick | act.RightClick | act.MiddleClick | act.DoubleClick | act.TripleClick]] = {
     "left_click": act.LeftClick,
@@ -49,32 +34,6 @@ _CLICKS: dict[str, type[act.LeftClick | act.RightClick | act.MiddleClick | act.D
     "double_click": act.DoubleClick,
     "triple_click": act.TripleClick,
 }
-
-# The fields of each action; those that end in ? may be missing.
-_FIRST = {
-    "key": "text",
-    "type": "text",
-    "mouse_move": "coordinate",
-    "left_click": "",
-    "left_click_drag": "coordinate",
-    "right_click": "",
-    "middle_click": "",
-    "double_click": "",
-    "screenshot": "",
-    "cursor_position": "",
-}
-_SECOND = {
-    **_FIRST,
-    **dict.fromkeys(_CLICKS, "coordinate? text?"),
-    "left_click_drag": "start_coordinate coordinate text?",
-    "left_mouse_down": "",
-    "left_mouse_up": "",
-    "scroll": "scroll_direction scroll_amount coordinate? text?",
-    "hold_key": "text duration",
-    "wait": "duration",
-}
-_THIRD = {**_SECOND, "zoom": "region"}
-_MEMBERS = {**_THIRD, "key": "text repeat?"}
 
 # The text for the model if there is no picture: the SDK's own words.
 _DONE = {
@@ -93,75 +52,6 @@ _DONE = {
     "scroll": "Scrolled {scroll_direction}.",
     "wait": "Waited {duration}s.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The inputs that one version of the tool accepts.
-
-    Attributes:
-        type: The version's name in a declaration.
-        beta: The value that a request's `betas` must contain; None if it needs none.
-        actions: The fields of each action.
-        longest: The longest time to hold a key or wait, in seconds.
-        whole_seconds: Whether seconds are integers.
-        several_chords: Whether a `key` may name several chords, separated by blanks.
-        keys_of_clicks: Whether the modifiers of a click may be in `key`.
-    """
-
-    type: str
-    beta: str | None
-    actions: Mapping[str, str]
-    longest: int = 100
-    whole_seconds: bool = False
-    several_chords: bool = False
-    keys_of_clicks: bool = False
-
-    def fields(self, action: str) -> tuple[frozenset[str], frozenset[str]]:
-        """The required fields of an action, and all its fields.
-
-        Raises:
-            ActionError: This version has no such action.
-        """
-        if action not in self.actions:
-            raise ActionError(f"{self.type} has no action {shown(action)}; it has {', '.join(self.actions)}")
-        return _FIELDS[self.actions[action]]
-
-
-def _parsed(fields: str) -> tuple[frozenset[str], frozenset[str]]:
-    names = fields.split()
-    return frozenset(name for name in names if not name.endswith("?")), frozenset(name.rstrip("?") for name in names)
-
-
-_FIELDS = {fields: _parsed(fields) for fields in {*_FIRST.values(), *_MEMBERS.values()}}
-_KNOWN = frozenset[str]().union(*(may for _, may in _FIELDS.values()))
-
-VERSIONS: Mapping[str, Rules] = MappingProxyType(
-    {
-        rules.type: rules
-        for rules in (
-            Rules("computer_20241022", "computer-use-2024-10-22", _FIRST, several_chords=True),
-            Rules("computer_20250124", "computer-use-2025-01-24", _SECOND, several_chords=True, keys_of_clicks=True),
-            Rules(LATEST, "computer-use-2025-11-24", _THIRD, keys_of_clicks=True),
-            Rules(TOOLSET, None, _MEMBERS, longest=300, whole_seconds=True),
-        )
-    }
-)
-"""Every version by its name, the oldest first. (The seconds of the single tools are those of Anthropic's reference
-implementation; they are not documented elsewhere.)"""
-
-
-def rules_of(version: str | None) -> Rules:
-    """The rules of a version; None means the toolset.
-
-    Raises:
-        ActionError: There is no such version.
-    """
-    version = TOOLSET if version is None else expect_text("version", version) or TOOLSET
-    rules = VERSIONS.get(version)
-    if rules is None:
-        raise ActionError(f"there is no version {shown(version)} of the tool; there are {', '.join(VERSIONS)}")
-    return rules
 
 
 def read(
@@ -188,7 +78,7 @@ def read(
     fields = {name: value for name in may if (value := given.pop(name, None)) is not None}
     if missing := must - fields.keys():
         raise ActionError(f"{action}: {', '.join(sorted(missing))} missing")
-    if given and (refused := {name for name in _KNOWN & given.keys() if given[name] is not None}):
+    if given and (refused := {name for name in KNOWN & given.keys() if given[name] is not None}):
         hint = "; go there first, with an action of its own" if refused & {"coordinate", "start_coordinate"} else ""
         raise ActionError(f"{action} takes no {', '.join(sorted(refused))} in {rules.type}{hint}")
     refuse_more(rules.type, action, given)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from deskhand.errors import ActionError
 from deskhand.providers.anthropic import wire
 from deskhand.providers.anthropic.editing import decode_editor, encode_editor, is_edit
-from deskhand.providers.anthropic.inputs import LATEST, TOOLSET
+from deskhand.providers.anthropic.versions import LATEST, TOOLSET
 from deskhand.providers.editors import carry_out_edit
 from deskhand.providers.element_tools import ELEMENTS, describe_elements, elements_schema
 from deskhand.providers.payload import expect_list, expect_object

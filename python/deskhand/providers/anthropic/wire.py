@@ -16,7 +16,8 @@ from deskhand._core.geometry import Point
 from deskhand._core.sizes import MODELS, Fit
 from deskhand.actions import CursorPosition, TakeScreenshot, Zoom
 from deskhand.errors import ActionError, shown
-from deskhand.providers.anthropic.inputs import LATEST, TOOLSET, described, read, rules_of, write
+from deskhand.providers.anthropic.inputs import described, read, write
+from deskhand.providers.anthropic.versions import LATEST, TOOLSET, rules_of
 from deskhand.providers.outcomes import notes_on, tool_failed
 from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_base64, the_rest
 from deskhand.providers.values import (

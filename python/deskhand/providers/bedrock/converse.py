@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.arguments import expect, expect_mapping, expect_several
 from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.editing import EDITORS, declare_editor, edit_of
-from deskhand.providers.anthropic.inputs import VERSIONS, read, rules_of, write
+from deskhand.providers.anthropic.inputs import read, write
+from deskhand.providers.anthropic.versions import VERSIONS, rules_of
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, mime_of, outcome_of, said
 from deskhand.providers.element_tools import ELEMENTS, describe_elements, elements_schema
 from deskhand.providers.payload import expect_list, expect_object, expect_string, the_rest
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from deskhand._core.geometry import Size, Viewport
     from deskhand.actions import Action
-    from deskhand.providers.anthropic.inputs import Rules
+    from deskhand.providers.anthropic.versions import Rules
 
 VERSION = "computer_20250124"
 """The version of the tool that is declared by default."""

@@ -311,11 +311,9 @@ def respond(
     """
     sdk = _sdk()
     calls = sdk.calls_of(response)
-    made: Content | None = (
-        sdk.content_of(run_calls(desktop, calls, excluded=excluded, url=url, elements=elements, **options))
-        if calls
-        else None
-    )
+    if not calls:
+        return None
+    made: Content = sdk.content_of(run_calls(desktop, calls, excluded=excluded, url=url, elements=elements, **options))
     return made
 
 
@@ -331,11 +329,10 @@ async def respond_async(
     """Like `respond`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     sdk = _sdk()
     calls = sdk.calls_of(response)
-    made: Content | None = (
-        sdk.content_of(await run_calls_async(desktop, calls, excluded=excluded, url=url, elements=elements, **options))
-        if calls
-        else None
-    )
+    if not calls:
+        return None
+    answers = await run_calls_async(desktop, calls, excluded=excluded, url=url, elements=elements, **options)
+    made: Content = sdk.content_of(answers)
     return made
 
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.arguments import expect
 from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.google.functions import WHO, args_of, on_grid, steps_of
+from deskhand.providers.google.encoding import args_of
+from deskhand.providers.google.functions import WHO, on_grid, steps_of
 from deskhand.providers.payload import (
     expect_list,
     expect_object,

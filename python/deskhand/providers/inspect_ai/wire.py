@@ -16,6 +16,7 @@ from deskhand import actions as act
 from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic import inputs
+from deskhand.providers.anthropic.versions import TOOLSET, rules_of
 from deskhand.providers.payload import expect_list, expect_object, expect_point, expect_string, picture_of_url
 from deskhand.providers.values import Browse, ProviderCall, Result, expect_call, one_picture, refuse_more
 
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 
 TOOL = "computer"
 
-_RULES = replace(
-    inputs.rules_of(inputs.TOOLSET), type="inspect's computer", whole_seconds=False, several_chords=True, longest=300
-)
+_RULES = replace(rules_of(TOOLSET), type="inspect's computer", whole_seconds=False, several_chords=True, longest=300)
 _SIDES = {"back_click": act.BackClick, "forward_click": act.ForwardClick}
 # Actions that Anthropic's tool does not have, or has with fewer arguments.
 _OWN = frozenset({*_SIDES, "open_web_browser", "navigate", "type"})

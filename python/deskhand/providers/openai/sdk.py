@@ -41,7 +41,8 @@ from deskhand.providers.openai.loop import (
     read_elements,
     run_shell_async,
 )
-from deskhand.providers.openai.wire import BLANK, COMPUTER, decode_action, decode_check, message
+from deskhand.providers.openai.safety_checks import decode_check
+from deskhand.providers.openai.wire import BLANK, COMPUTER, decode_action, message
 from deskhand.providers.openai.wire_shell import LOCAL
 from deskhand.providers.values import ProviderCall
 

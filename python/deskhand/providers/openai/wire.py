@@ -17,9 +17,9 @@ from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Viewport
 from deskhand._core.keys import is_modifier
 from deskhand.actions import a_click, clicked
-from deskhand.desktop.operations import SafetyCheck
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.providers.openai.safety_checks import check_payload, decode_check
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
 from deskhand.providers.values import Picture, ProviderCall, Result, expect_call, refuse_more
 
@@ -177,7 +177,7 @@ def encode(result: Result, *, detail: str | None = "original") -> dict[str, Any]
         output["detail"] = detail
     payload: dict[str, Any] = {"type": "computer_call_output", "call_id": result.call.id, "output": output}
     if result.acknowledged:
-        payload["acknowledged_safety_checks"] = [_check_payload(check) for check in result.acknowledged]
+        payload["acknowledged_safety_checks"] = [check_payload(check) for check in result.acknowledged]
     return payload
 
 
@@ -216,7 +216,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     extra = dict(call.extra)
     rests = extra.pop("actions", ())
     steps = _with(rests, _actions(call.steps, call.viewport))
-    checks = _with(extra.pop("pending_safety_checks", ()), map(_check_payload, call.safety))
+    checks = _with(extra.pop("pending_safety_checks", ()), map(check_payload, call.safety))
     payload: dict[str, Any] = {**extra, "type": "computer_call", "status": "completed", "pending_safety_checks": checks}
     if call.id is not None:
         payload["call_id"] = call.id
@@ -383,26 +383,6 @@ def _distance(step: act.Scroll, viewport: Viewport) -> Point:
         distance = x * notches * PIXELS_PER_NOTCH, y * notches * PIXELS_PER_NOTCH
     # The same arithmetic in reverse: from the screen to the model's picture.
     return Viewport(viewport.model, viewport.shown.size).distance_to_screen(distance)
-
-
-def decode_check(payload: object) -> SafetyCheck:
-    """Decode one of `pending_safety_checks`.
-
-    Raises:
-        ActionError: It is malformed.
-    """
-    item = expect_object("a safety check", payload)
-    code, text = item.get("code"), item.get("message")
-    return SafetyCheck(
-        expect_string("a safety check's id", item.get("id")),
-        None if code is None else expect_string("a safety check's code", code),
-        None if text is None else expect_string("a safety check's message", text),
-    )
-
-
-def _check_payload(check: SafetyCheck) -> dict[str, Any]:
-    payload = {"id": check.id, "code": check.code, "message": check.message}
-    return {key: value for key, value in payload.items() if value is not None}
 
 
 def _rest(thing: object, known: Mapping[str, frozenset[str]] | frozenset[str]) -> dict[str, Any]:
