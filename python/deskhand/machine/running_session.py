@@ -25,7 +25,7 @@ class RunningSession:
     def __init__(self, session: Session, limit: int) -> None:
         """Read a session; `limit` is the number of bytes that are kept of each stream of a command."""
         self.session = session
-        self.over = False
+        self.over: bool = False
         self._transcript = Transcript(limit)
         self._lock = threading.Lock()
         # It only wakes the waiting thread. Unlike a condition, a queue cannot be broken by a signal in the middle of a wait.
