@@ -59,14 +59,14 @@ class Elements:
         windows: Sequence[tuple[int, _Rect]],
         timeout: float,
         version: int | None,
-        wanted: tuple[bool, int | None],
+        wanted: tuple[bool, int | None, bool],
     ) -> tuple[int, list[_Application], list[_Element]] | None:
         """The version, the applications (name, toolkit, its version, pid, what was left out) and the elements that show.
 
         An element is (reference, depth, application, role, states), (name, description, text, value), its place, its
         actions and how many of its children are not there. None where nothing has changed since `version`.
-        `wanted`: whether what is scrolled out of sight is wanted, and the reference of one that is asked again where it is,
-        with all that it is in.
+        `wanted`: whether what is scrolled out of sight is wanted, the reference of one that is to be acted on, so that where
+        it is is asked again of toolkits that do not tell, and whether that is being scrolled.
         """
 
     def scroll_to(self, reference: int, timeout: float) -> bool:

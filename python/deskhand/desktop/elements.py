@@ -112,13 +112,16 @@ class ElementReader:
             self._session = self._connect(timeout)
         return self._session
 
-    def read(self, timeout: float, *, deep: bool = False, target: str | None = None) -> Elements:
+    def read(
+        self, timeout: float, *, deep: bool = False, target: str | None = None, scrolling: bool = False
+    ) -> Elements:
         """The elements as they are now.
 
         Args:
             timeout: Seconds to wait for applications; who has not answered by then is named, and has the elements of before.
             deep: Also those that are scrolled out of sight. Takes longer, the first time by far.
-            target: One that is asked again where it is and whether it shows, whatever is known of it.
+            target: One that is to be acted on: where it is is asked again of a toolkit that does not tell when it moves.
+            scrolling: Whether what shows the target is being scrolled: it is asked again whatever its toolkit.
 
         Raises:
             UnsupportedAction: This desktop has no accessibility bus.
@@ -139,7 +142,7 @@ class ElementReader:
         places = [(window.pid or 0, _native_rect(window.rect)) for window in self._windows]
         try:
             version = None if moved or deep else self._known.version
-            wanted = deep, None if target is None else int(target[1:])
+            wanted = deep, None if target is None else int(target[1:]), scrolling
             found = session.read(changed, places, timeout, version, wanted)
         except BackendError:
             # Whoever asks next begins anew.
@@ -191,7 +194,7 @@ class ElementReader:
         hidden: str | None = None
         while True:
             left = deadline - clock()
-            found = self._find(ref, max(0.1, min(left, _ONE_READ)), again=scroll is not None)
+            found = self._find(ref, max(0.1, min(left, _ONE_READ)), scrolling=scroll is not None)
             element = found[ref]
             obstacle = _obstacle(found, element)
             if element.point is not None:
@@ -213,12 +216,11 @@ class ElementReader:
             self._watch.check_stop()
             self._backend.wait(min(left, _LOOK_AGAIN))
 
-    def _find(self, ref: str, timeout: float, *, again: bool) -> Elements:
+    def _find(self, ref: str, timeout: float, *, scrolling: bool) -> Elements:
         """The elements, with those that are scrolled out of sight where the one that is looked for is."""
-        target = ref if again else None
-        found = self.read(timeout, target=target)
+        found = self.read(timeout, target=ref, scrolling=scrolling)
         if ref not in found and ref in self._deep:
-            found = self.read(timeout, deep=True, target=target)
+            found = self.read(timeout, deep=True, target=ref, scrolling=scrolling)
         if ref not in found:
             self._deep = Elements()
             self.check(ref)

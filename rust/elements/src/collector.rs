@@ -4,15 +4,18 @@ mod answers;
 mod application;
 mod cells;
 mod doubts;
+mod untold;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::ask::{Ask, BUS, REGISTRY, ROOT, subscribe};
+use crate::codes::{role, state};
 use crate::events::{self, News};
-use crate::node::{Application, DETAILS, Element, Node, Snapshot, Toolkit, role, state};
+use crate::node::{Application, DETAILS, Element, Node, Snapshot};
 use crate::seen::{Seen, moved};
+use crate::toolkit::Toolkit;
 use crate::tree::{MOST_CHILDREN, Tree};
 use crate::wire::{Kind, Malformed, Message, Reader};
 
@@ -460,14 +463,24 @@ impl Collector {
         let at = if news == News::Windows { Some(app.root) } else { app.tree.find(message.path) };
         let Some(at) = at else { return Ok(()) };
         let shown = app.shown();
+        let toolkit = app.toolkit();
         let Some(node) = app.tree.get_mut(at) else { return Ok(()) };
         node.retry();
         let mut changed = false;
         let before = node.shows(shown);
         match news {
+            News::State(bit, true) if untold::is_successor(node, bit, toolkit) => {
+                self.next_reference += 1;
+                node.renew(self.next_reference);
+                changed = true;
+            }
             News::State(bit, on) => {
                 let states = if on { node.states | bit } else { node.states & !bit };
+                let old = node.states;
                 changed = node.knows(Ask::State) && set(&mut node.states, states);
+                if !toolkit.tells_changes() && untold::matters(old, states) {
+                    node.forget(&untold::ALONG);
+                }
             }
             News::Name(text) => changed = set_str(&mut node.name, text),
             News::Description(text) => changed = set_str(&mut node.description, text),
@@ -480,7 +493,7 @@ impl Collector {
         if appeared {
             app.appeared(at);
         }
-        if grew && app.toolkit() == Toolkit::Gecko {
+        if grew && toolkit == Toolkit::Gecko {
             app.fresh = now;
         }
         self.version += u64::from(changed);

@@ -1,7 +1,8 @@
 //! What an application's signals mean for what is known of its objects.
 
 use crate::ask::Ask;
-use crate::node::{LONGEST_NAME, beginning, state};
+use crate::codes::state;
+use crate::node::{LONGEST_NAME, beginning};
 use crate::wire::{Malformed, Message, Value};
 
 /// The meaning of a signal.

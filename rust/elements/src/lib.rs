@@ -8,12 +8,14 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod codes;
 mod collector;
 mod events;
 mod grid;
 mod node;
 mod seen;
 mod session;
+mod toolkit;
 mod tree;
 pub mod wire;
 

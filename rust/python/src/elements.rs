@@ -78,10 +78,12 @@ impl Elements {
         windows: Vec<(u32, AreaTuple)>,
         timeout: f64,
         version: Option<u64>,
-        wanted: (bool, Option<u64>),
+        wanted: (bool, Option<u64>, bool),
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let windows = windows.into_iter().map(|(pid, rect)| Window { pid, area: area(rect) }).collect();
-        let seen = Seen { changed: changed.into_iter().map(area).collect(), windows, deep: wanted.0, target: wanted.1 };
+        let changed = changed.into_iter().map(area).collect();
+        let (deep, target, scrolling) = wanted;
+        let seen = Seen { changed, windows, deep, target, scrolling };
         let limit = seconds(timeout)?;
         let found = self.call(py, |session, stop| session.read(seen, limit, stop))?;
         if version == Some(found.version) {

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::untold::Had;
 use super::{Asked, Collector};
 use crate::ask::Ask;
+use crate::codes::{interface, state};
 use crate::grid::Grid;
-use crate::node::{Area, DETAILS, LONGEST_NAME, LONGEST_TEXT, Node, Toolkit, beginning, interface, state};
+use crate::node::{Area, DETAILS, LONGEST_NAME, LONGEST_TEXT, Node, beginning};
+use crate::toolkit::Toolkit;
 use crate::tree::MOST_CHILDREN;
 use crate::wire::{Malformed, Message, Reader, Value};
 
@@ -87,9 +90,11 @@ impl Collector {
         }
         let Some(app) = self.apps.get_mut(&asked.app) else { return Ok(()) };
         let shown = app.shown();
+        let toolkit = app.toolkit();
         let Some(node) = app.tree.get_mut(asked.node).filter(|node| node.reference == asked.reference) else {
             return Ok(());
         };
+        let had = (!toolkit.tells_changes()).then(|| Had::of(node));
         node.known |= asked.ask.bit();
         let mut changed = false;
         let mut moved = false;
@@ -141,6 +146,9 @@ impl Collector {
             _ => {}
         }
         self.version += u64::from(changed);
+        if let Some(had) = had {
+            had.doubt(node, asked.ask, &mut self.next_reference);
+        }
         if named && changed {
             self.replace(asked);
             return Ok(());
@@ -216,7 +224,8 @@ impl Collector {
         let changed = app.tree.link(asked.node, &found);
         if let Some(node) = app.tree.get_mut(asked.node) {
             node.known |= Ask::Children.bit();
-            node.claimed = node.claimed.max(total as i32);
+            let whole = total <= MOST_CHILDREN && node.states & state::MANAGES_DESCENDANTS == 0;
+            node.claimed = if whole { total as i32 } else { node.claimed.max(total as i32) };
         }
         self.version += u64::from(changed);
         self.pursue(asked.app, asked.node);

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::ask::{Ask, LONGEST_TEXT};
+use crate::codes::{role, state};
 use crate::grid::{Cell, TooMany};
-use crate::node::{Application, Area, Node, Toolkit, role, state};
+use crate::node::{Application, Area, Node};
+use crate::toolkit::Toolkit;
 use crate::tree::Tree;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

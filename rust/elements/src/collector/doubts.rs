@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{App, Collector, is_page};
+use super::{App, Collector, is_page, untold};
 use crate::ask::Ask;
-use crate::node::Toolkit;
+use crate::toolkit::Toolkit;
 
 /// Hidden children of an object whose pixels changed that are asked whether they show now.
 const MOST_DOUBTED: usize = 200;
@@ -41,13 +41,13 @@ impl Collector {
             Toolkit::Gecko => (UNFINISHED, YOUNG_PERIOD.max(app.checked.saturating_duration_since(app.fresh) / 2)),
             // These send events from the beginning, and take long to answer.
             Toolkit::Chromium | Toolkit::Gtk4 => (Duration::ZERO, YOUNG_PERIOD),
-            Toolkit::Gtk3 | Toolkit::Other => (YOUNG, YOUNG_PERIOD),
+            Toolkit::Gtk3 | Toolkit::Qt | Toolkit::Other => (YOUNG, YOUNG_PERIOD),
         };
         let young = app.checked < app.fresh + limit && now >= app.checked + period;
         if young {
             app.checked = now;
         }
-        match self.seen.target {
+        match self.seen.target.filter(|_| self.seen.scrolling || !toolkit.tells_changes()) {
             Some(target) => app.look_again(target),
             None if self.seen.deep => app.doubt_hidden(),
             None => {}
@@ -79,6 +79,10 @@ impl Collector {
             if !node.shows(shown) {
                 continue;
             }
+            if !toolkit.tells_changes() && node.depth == 1 {
+                // The title of a window is drawn beside it.
+                node.forget(&[Ask::Name]);
+            }
             let placed = node.area.filter(|area| area.width > 0 && area.height > 0);
             if placed.is_none() && toolkit == Toolkit::Gtk4 {
                 node.forget(&[Ask::Extents]);
@@ -89,6 +93,9 @@ impl Collector {
             }
             if young || placed.is_none_or(|area| changed.iter().any(|other| other.meets(&area))) {
                 node.forget(&[Ask::State, Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
+                if !toolkit.tells_changes() {
+                    node.forget(&[Ask::Name, Ask::Count]);
+                }
                 if young && piecemeal && node.name.is_empty() {
                     node.forget(&[Ask::Name]);
                 }
@@ -153,6 +160,9 @@ impl App {
         let mut at = self.tree.position(reference);
         while let Some(node) = at.and_then(|at| self.tree.get_mut(at)) {
             node.forget(&[Ask::State, Ask::Extents]);
+            if untold::is_item(node) {
+                node.forget(&[Ask::Name]);
+            }
             at = node.parent;
         }
     }

@@ -3,4 +3,5 @@
 mod application;
 mod reading;
 mod sheet;
+mod untold;
 mod wire;

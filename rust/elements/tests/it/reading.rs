@@ -288,7 +288,7 @@ fn one_that_is_to_be_seen_is_asked_again() {
     let third = reference(&deep, "Third");
     bus.applications[0].objects.get_mut("/2").unwrap().states = SHOWING;
     assert_eq!(names(&bus.read(Seen::default())).len(), 4);
-    let found = bus.read(Seen { target: Some(third), ..Seen::default() });
+    let found = bus.read(Seen { target: Some(third), scrolling: true, ..Seen::default() });
     assert_eq!(names(&found), ["Window", "  List", "    Second", "    Third", "  Menu"]);
 }
 

@@ -1,0 +1,95 @@
+//! What Qt does not tell.
+
+use elements::{Area, Seen, Snapshot};
+
+use crate::application::{Application, Bus, Object, ROOT, SHOWING};
+
+const ITEM: u32 = 32;
+const LONG: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// A window with a button and an item of a list, which is not new any more.
+fn bus(toolkit: &'static str) -> (Bus, Snapshot) {
+    let objects = [
+        (ROOT, Object::new("Program", 75, &["/w"])),
+        ("/w", Object { area: (0, 0, 100, 100), ..Object::new("Untitled", 23, &["/go", "/item"]) }),
+        ("/go", Object::new("Go", 43, &[])),
+        ("/item", Object { area: (50, 50, 10, 10), ..Object::new("One", ITEM, &[]) }),
+    ];
+    let mut bus = Bus::new(vec![Application { toolkit, ..Application::new(":1.1", &objects) }]);
+    bus.read(Seen::default());
+    bus.now += LONG;
+    let found = bus.read(Seen::default());
+    bus.applications[0].asked.clear();
+    (bus, found)
+}
+
+fn changed(x: i32, y: i32) -> Seen {
+    Seen { changed: vec![Area { x, y, width: 1, height: 1 }], ..Seen::default() }
+}
+
+fn object<'a>(bus: &'a mut Bus, path: &str) -> &'a mut Object {
+    bus.applications[0].objects.get_mut(path).unwrap()
+}
+
+#[test]
+fn names_are_asked_again_where_pixels_changed_and_of_windows_always() {
+    for (toolkit, asked) in [("Qt", true), ("gtk", false)] {
+        let (mut bus, _) = bus(toolkit);
+        object(&mut bus, "/go").name = "Went".into();
+        object(&mut bus, "/w").name = "Titled".into();
+        // A pixel of the button; its window is asked for its title wherever it was.
+        let found = bus.read(changed(5, 5));
+        let names: Vec<&str> = found.elements.iter().map(|each| &*each.name).collect();
+        assert_eq!(names, if asked { ["Titled", "Went", "One"] } else { ["Untitled", "Go", "One"] });
+        assert!(!bus.applications[0].asked.iter().any(|asked| asked == "GetState /item"));
+    }
+}
+
+#[test]
+fn what_may_change_along_is_asked_with_a_change_only() {
+    let (mut bus, _) = bus("Qt");
+    bus.read(changed(5, 5));
+    assert!(!bus.applications[0].asked.iter().any(|asked| asked.starts_with("GetRole")));
+    object(&mut bus, "/go").name = "Went".into();
+    object(&mut bus, "/go").role = 62;
+    let found = bus.read(changed(5, 5));
+    assert_eq!(found.elements[1].role, 62);
+}
+
+#[test]
+fn an_item_with_another_name_has_another_reference_and_a_widget_keeps_its_own() {
+    let (mut bus, before) = bus("Qt");
+    object(&mut bus, "/go").name = "Went".into();
+    object(&mut bus, "/item").name = "Two".into();
+    let found = bus.read(Seen { changed: vec![Area { x: 0, y: 0, width: 100, height: 100 }], ..Seen::default() });
+    assert_eq!(before.elements[1].reference, found.elements[1].reference);
+    assert_ne!(before.elements[2].reference, found.elements[2].reference);
+    assert_eq!((&*found.elements[2].name, found.elements[2].area.unwrap().x), ("Two", 50));
+}
+
+#[test]
+fn one_that_begins_to_show_where_one_shows_is_another_one() {
+    let (mut bus, before) = bus("Qt");
+    object(&mut bus, "/go").name = "Next".into();
+    bus.event(":1.1", "/go", "StateChanged", "showing", 1, None);
+    let found = bus.read(Seen::default());
+    assert_eq!(&*found.elements[1].name, "Next");
+    assert_ne!(before.elements[1].reference, found.elements[1].reference);
+    // One that was hidden is the same one.
+    object(&mut bus, "/go").states = 0;
+    bus.event(":1.1", "/go", "StateChanged", "showing", 0, None);
+    assert_eq!(bus.read(Seen::default()).elements.len(), 2);
+    object(&mut bus, "/go").states = SHOWING;
+    bus.event(":1.1", "/go", "StateChanged", "showing", 1, None);
+    assert_eq!(found.elements[1].reference, bus.read(Seen::default()).elements[1].reference);
+}
+
+#[test]
+fn one_that_is_acted_on_is_asked_where_it_is() {
+    for (toolkit, asked) in [("Qt", true), ("gtk", false)] {
+        let (mut bus, before) = bus(toolkit);
+        object(&mut bus, "/go").area = (30, 30, 10, 10);
+        let found = bus.read(Seen { target: Some(before.elements[1].reference), ..Seen::default() });
+        assert_eq!(found.elements[1].area.unwrap().x, if asked { 30 } else { 0 });
+    }
+}
