@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from deskhand.desktop import elements as ours
+from deskhand.desktop import element_bus as ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -55,7 +55,7 @@ class Elements:
     def __new__(cls, fd: int, timeout: float) -> Elements: ...
     def read(
         self,
-        changed: Sequence[_Rect],
+        changed: tuple[Sequence[_Rect], float],
         windows: Sequence[tuple[int, _Rect]],
         timeout: float,
         version: int | None,
@@ -65,12 +65,16 @@ class Elements:
 
         An element is (reference, depth, application, role, states), (name, description, text, value), its place, its
         actions and how many of its children are not there. None where nothing has changed since `version`.
+        `changed`: where pixels changed since the last reading, and how many seconds ago the last of them did.
         `wanted`: whether what is scrolled out of sight is wanted, the reference of one that is to be acted on, so that where
         it is is asked again of toolkits that do not tell, and whether that is being scrolled.
         """
 
     def scroll_to(self, reference: int, timeout: float) -> bool:
         """Ask an application to scroll an element into view; False where it cannot, or does not answer in time."""
+
+    def since_written(self, reference: int) -> float | None:
+        """Seconds since the line that keys go to was written in, in the application of an element, where a list may open."""
 
     def interrupt(self) -> None: ...
     def clear_interrupt(self) -> None: ...

@@ -30,6 +30,8 @@ _PATIENCE = 60.0
 _STARTS = 20 if os.environ.get("DESKHAND_EVIDENCE") else 1
 # And so many links of a page are clicked, in sight or not.
 _CLICKS = 200 if os.environ.get("DESKHAND_EVIDENCE") else 0
+# And so often a link is clicked right after a turn of the wheel.
+_SCROLLS = 200 if os.environ.get("DESKHAND_EVIDENCE") else 12
 _FIREFOX = """
 user_pref("browser.aboutwelcome.enabled", false);
 user_pref("browser.shell.checkDefaultBrowser", false);
@@ -116,6 +118,30 @@ def test_a_link_is_scrolled_to(launch: Callable[..., Desktop], tmp_path: Path, b
             assert all(element.visible or element.name != f"link {name}" for element in desktop.elements())
         link.click(timeout=_PATIENCE)
         assert _says(desktop, f"at #{name}"), name
+
+
+def test_a_link_is_clicked_where_the_wheel_has_brought_it(launch: Callable[..., Desktop], tmp_path: Path) -> None:
+    """Chromium tells the places of before for some time after a turn, and the click comes at once."""
+    desktop = launch(size=(1000, 700))
+    desktop.start(chromium_command(_page(tmp_path / "page.html"), tmp_path / "profile"), timeout=_PATIENCE)
+    desktop.find("link", "link 0-0", exact=True).wait_for("visible", timeout=_PATIENCE)
+    choice = random.Random(3)
+    for number in range(_SCROLLS):
+        seen = desktop.elements()
+        page = next(element for element in seen if element.native_role == "document-web")
+        links = [
+            element for element in seen if element.role == "link" and element.point and 300 < element.point.y < 400
+        ]
+        link = choice.choice(links)
+        # Two notches are 240 pixels, and what is in the middle stays in sight.
+        turn = Scroll(element=page.ref, direction="up" if number % 4 == 3 else "down", magnitude=2)
+        if number % 2:
+            desktop.perform(turn, settle=False)
+            desktop.perform(LeftClick(element=link.ref))
+        else:
+            desktop.perform(turn, LeftClick(element=link.ref))
+        wanted = f"at #{link.name.removeprefix('link ')}"
+        assert _says(desktop, wanted), (number, wanted, [window.title for window in desktop.windows.list()])
 
 
 def test_a_row_is_scrolled_to(desktop: Desktop, puppet: Puppet) -> None:

@@ -29,8 +29,10 @@ CHANGES = {
     "what is chosen": ("combo('Colour', ['red', 'green'], 120, 20)", "widgets['Colour'].setCurrentIndex(1)"),
     "a title": ("", "window.setWindowTitle('Puppet two')"),
     "a tab": (
-        "t = widgets_of_qt.QTabWidget(); [t.addTab(widgets_of_qt.QPushButton(f'P{n}'), f'T{n}') for n in range(3)]; "
-        "put('tabs', t, 20, 60); t.resize(200, 100)",
+        (
+            "t = widgets_of_qt.QTabWidget(); [t.addTab(widgets_of_qt.QPushButton(f'P{n}'), f'T{n}') for n in range(3)]; "
+            "put('tabs', t, 20, 60); t.resize(200, 100)"
+        ),
         "widgets['tabs'].setTabText(1, 'Other')",
     ),
     "the tab in front": ("", "widgets['tabs'].setCurrentIndex(1)"),

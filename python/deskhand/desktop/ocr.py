@@ -24,7 +24,8 @@ from deskhand._core.text_lines import (
     silent_areas,
     subtract,
 )
-from deskhand.desktop.elements import TELLS_NOTHING, ElementReader
+from deskhand.desktop.element_tree import TELLS_NOTHING
+from deskhand.desktop.elements import ElementReader
 from deskhand.errors import ActionError, UnsupportedAction
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ pub(crate) mod state {
     pub(crate) const EDITABLE: u64 = 1 << 7;
     pub(crate) const FOCUSED: u64 = 1 << 12;
     pub(crate) const SELECTED: u64 = 1 << 23;
+    pub(crate) const SINGLE_LINE: u64 = 1 << 26;
     pub(crate) const SHOWING: u64 = 1 << 25;
     pub(crate) const VISIBLE: u64 = 1 << 30;
     pub(crate) const MANAGES_DESCENDANTS: u64 = 1 << 31;

@@ -27,6 +27,8 @@ const WINDOW: usize = 64;
 /// With more unknown objects than this, an application is asked for its whole cache again.
 const MANY: usize = 24;
 const MOST_APPLICATIONS: usize = 200;
+/// The states of a line that is being written in.
+const WRITTEN: u64 = state::FOCUSED | state::EDITABLE | state::SINGLE_LINE;
 /// How often a browser is asked for its page after it was asked for attributes, and for how long.
 const WAKING: Duration = Duration::from_millis(40);
 const WAKING_LIMIT: Duration = Duration::from_secs(2);
@@ -135,6 +137,14 @@ impl Collector {
     #[must_use]
     pub fn scrolled(&self) -> Option<bool> {
         self.scrolled
+    }
+
+    /// How long ago the line that keys go to was written in, in the application of an element and of a toolkit that opens a
+    /// list below it some time later; None where that was never.
+    #[must_use]
+    pub fn since_written(&self, reference: u64, now: Instant) -> Option<Duration> {
+        let app = self.apps.values().find(|app| app.tree.position(reference).is_some())?;
+        app.written.map(|at| now.saturating_duration_since(at))
     }
 
     /// Handles what depends on the time; returns when it is to be called again.
@@ -246,6 +256,8 @@ impl Collector {
                 unknown: Vec::new(),
                 woken: None,
                 awake: false,
+                late: Vec::new(),
+                written: None,
                 heard: now,
                 fresh: now,
                 checked: now,
@@ -484,7 +496,12 @@ impl Collector {
             }
             News::Name(text) => changed = set_str(&mut node.name, text),
             News::Description(text) => changed = set_str(&mut node.description, text),
-            News::Stale(asks) => node.forget(asks),
+            News::Stale(asks) => {
+                node.forget(asks);
+                if toolkit == Toolkit::Gtk3 && asks == [Ask::Text] && node.states & WRITTEN == WRITTEN {
+                    app.written = Some(now);
+                }
+            }
             News::Windows => node.forget(&[Ask::Children]),
             News::Gone(_) | News::Nothing => {}
         }

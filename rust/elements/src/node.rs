@@ -27,6 +27,19 @@ pub struct Area {
 }
 
 impl Area {
+    /// The smallest one that has all of both.
+    #[must_use]
+    pub fn around(&self, other: &Self) -> Self {
+        let both = |a: i32, length: i32, b: i32, other: i32| {
+            let begin = a.min(b);
+            let end = a.saturating_add(length).max(b.saturating_add(other));
+            (begin, end.saturating_sub(begin))
+        };
+        let (x, width) = both(self.x, self.width, other.x, other.width);
+        let (y, height) = both(self.y, self.height, other.y, other.height);
+        Self { x, y, width, height }
+    }
+
     /// Whether a pixel is in both.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {

@@ -1,5 +1,7 @@
 //! What is seen of the screen when the elements are read.
 
+use std::time::Duration;
+
 use crate::node::Area;
 
 /// Pixels of the shadow around a window that draws its own frame, at most.
@@ -19,6 +21,8 @@ pub struct Window {
 pub struct Seen {
     /// Where pixels have changed since the elements were last read.
     pub changed: Vec<Area>,
+    /// How long ago the last of them has changed.
+    pub age: Duration,
     /// The windows.
     pub windows: Vec<Window>,
     /// Whether what is scrolled out of sight is wanted as well.

@@ -174,6 +174,12 @@ impl Session {
         Ok(state.collector.scrolled() == Some(true))
     }
 
+    /// How long ago a line was written in, in the application of an element; see [`Collector::since_written`].
+    #[must_use]
+    pub fn since_written(&self, reference: u64) -> Option<Duration> {
+        locked(&self.shared.state).collector.since_written(reference, Instant::now())
+    }
+
     fn await_answers(
         &self,
         state: &mut State,

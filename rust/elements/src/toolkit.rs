@@ -13,6 +13,11 @@ pub(crate) enum Toolkit {
 }
 
 impl Toolkit {
+    /// Whether what it tells of places may be what they were some time ago: the process that draws tells another one, that is asked.
+    pub(crate) fn is_late(self) -> bool {
+        self == Self::Chromium
+    }
+
     /// Whether it sends events of places, and of the names and roles of all that it shows.
     pub(crate) fn tells_changes(self) -> bool {
         self != Self::Qt

@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
         if let Some(reference) = target {
             collector.scroll_to(reference);
         }
-        collector.begin(Seen { changed: vec![area], windows: vec![Window { pid: 1, area }], deep, target, scrolling: deep }, now);
+        collector.begin(Seen { changed: vec![area], age: std::time::Duration::ZERO, windows: vec![Window { pid: 1, area }], deep, target, scrolling: deep }, now);
         while messages < MOST_MESSAGES {
             let output = collector.take_output();
             let mut asked = &output[..];

@@ -74,16 +74,16 @@ impl Elements {
     fn read<'py>(
         &self,
         py: Python<'py>,
-        changed: Vec<AreaTuple>,
+        changed: (Vec<AreaTuple>, f64),
         windows: Vec<(u32, AreaTuple)>,
         timeout: f64,
         version: Option<u64>,
         wanted: (bool, Option<u64>, bool),
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let windows = windows.into_iter().map(|(pid, rect)| Window { pid, area: area(rect) }).collect();
-        let changed = changed.into_iter().map(area).collect();
+        let (changed, age) = (changed.0.into_iter().map(area).collect(), seconds(changed.1)?);
         let (deep, target, scrolling) = wanted;
-        let seen = Seen { changed, windows, deep, target, scrolling };
+        let seen = Seen { changed, age, windows, deep, target, scrolling };
         let limit = seconds(timeout)?;
         let found = self.call(py, |session, stop| session.read(seen, limit, stop))?;
         if version == Some(found.version) {
@@ -107,6 +107,11 @@ impl Elements {
     fn scroll_to(&self, py: Python<'_>, reference: u64, timeout: f64) -> PyResult<bool> {
         let limit = seconds(timeout)?;
         self.call(py, |session, stop| session.scroll_to(reference, limit, stop))
+    }
+
+    /// Seconds since a line was written in, in the application of an element; see `elements::Session::since_written`.
+    fn since_written(&self, py: Python<'_>, reference: u64) -> PyResult<Option<f64>> {
+        self.call(py, |session, _| Ok(session.since_written(reference).map(|since| since.as_secs_f64())))
     }
 
     /// Makes the reading that is under way, or the next one, raise `Interrupted`.

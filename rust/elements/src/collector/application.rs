@@ -38,6 +38,10 @@ pub(super) struct App {
     pub(super) unknown: Vec<usize>,
     pub(super) woken: Option<Instant>,
     pub(super) awake: bool,
+    /// Where pixels changed so lately that answers may be older than that, and when.
+    pub(super) late: Vec<(Area, Instant)>,
+    /// When the line that keys go to was last written in, of a toolkit that opens a list below it some time later.
+    pub(super) written: Option<Instant>,
     pub(super) heard: Instant,
     /// When it was found, or sent the last event about something new, where that comes in pieces.
     pub(super) fresh: Instant,

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::{App, Collector, is_page, untold};
 use crate::ask::Ask;
+use crate::node::Area;
+use crate::seen::Seen;
 use crate::toolkit::Toolkit;
 
 /// Hidden children of an object whose pixels changed that are asked whether they show now.
@@ -13,6 +15,10 @@ const YOUNG: Duration = Duration::from_secs(3);
 const YOUNG_PERIOD: Duration = Duration::from_millis(250);
 /// For how long after a browser was found its page is asked for again, where it has none.
 const NO_PAGE: Duration = Duration::from_secs(60);
+/// For how long after pixels changed a toolkit may tell the places of before. Chromium: 0.1 s, and longer on a busy machine.
+const LATE: Duration = Duration::from_millis(600);
+/// Changes that are kept apart for so long.
+const MOST_LATE: usize = 64;
 /// For how long an object is asked again what it refused to answer.
 const UNFINISHED: Duration = Duration::from_secs(10);
 
@@ -22,10 +28,14 @@ impl Collector {
         let Some(app) = self.apps.get_mut(&id) else { return };
         let pid = app.about.pid;
         let moved = self.moved.contains(&pid);
-        let relative = app.is_relative().then(|| self.seen.within(pid));
-        let changed = relative.as_ref().unwrap_or(&self.seen.changed);
         let shown = app.shown();
         let toolkit = app.toolkit();
+        let own = if toolkit.is_late() {
+            Some(app.still_late(&self.seen, now))
+        } else {
+            app.is_relative().then(|| self.seen.within(pid))
+        };
+        let changed = own.as_ref().unwrap_or(&self.seen.changed);
         // Half of what GTK 4 calls visible has no place for as long as no pixel of it changes.
         let unfinished = app.tree.nodes_mut().filter(|node| node.shows(shown) && toolkit != Toolkit::Gtk4);
         for node in unfinished {
@@ -47,7 +57,7 @@ impl Collector {
         if young {
             app.checked = now;
         }
-        match self.seen.target.filter(|_| self.seen.scrolling || !toolkit.tells_changes()) {
+        match self.seen.target.filter(|_| self.seen.scrolling || toolkit.is_late() || !toolkit.tells_changes()) {
             Some(target) => app.look_again(target),
             None if self.seen.deep => app.doubt_hidden(),
             None => {}
@@ -117,6 +127,19 @@ impl Collector {
 }
 
 impl App {
+    /// Where pixels changed since it was last asked, or so little before that its answers may have been older.
+    fn still_late(&mut self, seen: &Seen, now: Instant) -> Vec<Area> {
+        let at = now.checked_sub(seen.age).unwrap_or(now);
+        self.late.extend(seen.changed.iter().map(|area| (*area, at)));
+        if self.late.len() > MOST_LATE {
+            let all = self.late.iter().map(|(area, _)| *area).reduce(|one, other| one.around(&other));
+            self.late = all.map(|area| (area, at)).into_iter().collect();
+        }
+        let changed = self.late.iter().map(|(area, _)| *area).collect();
+        self.late.retain(|(_, at)| now < *at + LATE);
+        changed
+    }
+
     /// Objects that do not show may have got their names since; asked at growing distances, because most never have one.
     fn doubt_names(&mut self, now: Instant) {
         let due = self

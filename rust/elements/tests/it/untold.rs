@@ -1,4 +1,4 @@
-//! What Qt does not tell.
+//! What Qt does not tell, and what Chromium tells late.
 
 use elements::{Area, Seen, Snapshot};
 
@@ -91,5 +91,37 @@ fn one_that_is_acted_on_is_asked_where_it_is() {
         object(&mut bus, "/go").area = (30, 30, 10, 10);
         let found = bus.read(Seen { target: Some(before.elements[1].reference), ..Seen::default() });
         assert_eq!(found.elements[1].area.unwrap().x, if asked { 30 } else { 0 });
+    }
+}
+
+#[test]
+fn what_chromium_tells_of_places_is_asked_once_more_when_it_cannot_be_late_any_more() {
+    for (toolkit, age, again) in [("Chromium", 0, true), ("Chromium", 5, false), ("gtk", 0, false)] {
+        let (mut bus, _) = bus(toolkit);
+        let age = std::time::Duration::from_secs(age);
+        bus.read(Seen { age, ..changed(5, 5) });
+        object(&mut bus, "/go").area = (0, 2, 10, 10);
+        bus.now += std::time::Duration::from_secs(1);
+        let found = bus.read(Seen::default());
+        assert_eq!(found.elements[1].area.unwrap().y, if again { 2 } else { 0 });
+        // And then no more.
+        bus.now += std::time::Duration::from_secs(1);
+        bus.applications[0].asked.clear();
+        bus.read(Seen::default());
+        assert!(!bus.applications[0].asked.iter().any(|asked| asked.starts_with("GetExtents")));
+    }
+}
+
+#[test]
+fn a_line_that_was_written_in_is_known_for_its_application() {
+    const WRITTEN: u64 = SHOWING | 1 << 12 | 1 << 7 | 1 << 26;
+    for (toolkit, states, known) in [("gtk", WRITTEN, true), ("gtk", SHOWING, false), ("Qt", WRITTEN, false)] {
+        let (mut bus, before) = bus(toolkit);
+        object(&mut bus, "/go").states = states;
+        bus.read(changed(5, 5));
+        bus.event(":1.1", "/go", "TextChanged", "insert", 0, Some("A"));
+        let now = bus.now + LONG;
+        let since = bus.collector.since_written(before.elements[2].reference, now);
+        assert_eq!(since, known.then_some(LONG));
     }
 }

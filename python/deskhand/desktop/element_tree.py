@@ -1,0 +1,202 @@
+"""What elements are made of: what applications tell, cut to what shows, with the windows that cover it.
+
+This module owns where an element is on the screen, and which window covers which element.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deskhand._core.elements import Element, Elements, clean_text, role_names
+from deskhand._core.geometry import Point, Rect
+from deskhand._core.redaction import one_line
+from deskhand._core.roles import CLIPPING, ROLES, UNCLIPPED, states_of
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from deskhand._core.window import Window
+
+    _Application: TypeAlias = tuple[str, str, str, int, str]
+    _Given: TypeAlias = tuple[
+        tuple[int, int, int, int, int],
+        tuple[str, str, str | None, float | None],
+        tuple[int, int, int, int] | None,
+        tuple[str, ...],
+        int,
+    ]
+    # What an element is made of: given as it was, it is made again.
+    _Basis: TypeAlias = tuple[_Given, Rect | None, Rect, tuple[Window, ...], str | None]
+
+TELLS_NOTHING = "its program exposes no accessibility tree"
+# What toolkits call themselves.
+CHROMIUM, GTK3, QT = "Chromium", "gtk", "Qt"
+_LONGEST_TITLE = 80
+# As much as a window with its frame and the same without have in common, at least.
+_SAME_WINDOW = 0.5
+# Where GTK 3 says that something is which is scrolled out of sight.
+_NOWHERE = -(2**31)
+_ROOT_PANE = ROLES.index("root-pane")
+_NONE = Point(0, 0)
+# Pixels by which a part of GTK may be higher than what LibreOffice has put it in.
+_ROUNDED = 2
+
+
+class ElementTree:
+    """Makes elements, and keeps those of which the same is told again."""
+
+    __slots__ = ("_applications", "_raw", "_windows")
+
+    def __init__(self) -> None:
+        """Nothing was told yet."""
+        self._raw: dict[str, tuple[_Basis, Element]] = {}
+        self._applications: list[_Application] = []
+        self._windows: list[Window] = []
+
+    def clear(self) -> None:
+        """Forget what was told."""
+        self._raw.clear()
+
+    def has_no_size(self, ref: str) -> bool:
+        """Whether an application says of an element that it has no size."""
+        area = self._raw[ref][0][0][2] if ref in self._raw else None
+        return area is not None and Rect(*area).empty
+
+    def toolkit(self, ref: str) -> str:
+        """What the toolkit of an element's application calls itself; empty where that is not known."""
+        return self._applications[self._raw[ref][0][0][0][2]][1] if ref in self._raw else ""
+
+    def make(
+        self,
+        version: int,
+        applications: list[_Application],
+        found: list[_Given],
+        windows: list[Window],
+        screen: Rect,
+    ) -> Elements:
+        """The elements that applications have told.
+
+        Args:
+            version: Of what they have told.
+            applications: These applications.
+            found: What they told of their elements, each after the one that it is in.
+            windows: The windows of the desktop, the lowest first.
+            screen: The whole screen.
+        """
+        self._windows, self._applications = windows, applications
+        raw: dict[str, tuple[_Basis, Element]] = {}
+        known = self._raw
+        elements: list[Element] = []
+        # Of the elements that the next one may be in: depth, reference, role, what it shows of what is in it, and how far what
+        # its application says of places is off.
+        above: list[tuple[int, str, str, Rect, Point]] = []
+        shift = _NONE
+        over: tuple[Window, ...] = ()
+        for given in found:
+            (number, depth, place, role, states), (name, description, text, value), area, actions, hidden = given
+            ref = f"e{number}"
+            application, toolkit, _, pid, _ = applications[place]
+            while above and above[-1][0] >= depth:
+                above.pop()
+            _, parent, parent_role, clip, off = above[-1] if above else (0, None, "", screen, _NONE)
+            if depth == 0:
+                shift, over = self._placed(pid, name, area, relative=toolkit == "GTK")
+            box = None if area is None else Rect(area[0] + shift.x, area[1] + shift.y, area[2], area[3])
+            if box is not None and (box.empty or area == (-1, -1, -1, -1) or box.x - shift.x == _NOWHERE):
+                box = None
+            if box is not None and parent is not None and (off != _NONE or role == _ROOT_PANE):
+                off = _off(role, box, raw[parent][1].box, off)
+                box = Rect(box.x + off.x, box.y + off.y, box.width, box.height)
+            seen = clip if box is None else box.intersect(clip)
+            basis = (given, box, seen, over, parent)
+            before = known.get(ref)
+            if before is not None and before[0] == basis:
+                element = before[1]
+            else:
+                aria, native = role_names(role, parent_role)
+                point = (
+                    None if box is None or seen.empty else Point(seen.x + seen.width // 2, seen.y + seen.height // 2)
+                )
+                element = Element(
+                    ref=ref,
+                    role=aria,
+                    name=clean_text(name),
+                    description=clean_text(description),
+                    text=None if text is None else clean_text(text),
+                    value=value,
+                    states=states_of(states),
+                    box=box,
+                    point=point,
+                    actions=tuple(clean_text(action) for action in actions),
+                    depth=depth,
+                    parent=parent,
+                    application=clean_text(application),
+                    pid=pid,
+                    covered_by=None if point is None else _covering(over, point),
+                    hidden=hidden,
+                    native_role=native,
+                )
+            raw[ref] = (basis, element)
+            elements.append(element)
+            if element.native_role in CLIPPING or (toolkit == QT and element.native_role == "filler"):
+                clip = seen
+            elif element.native_role in UNCLIPPED:
+                clip = screen
+            above.append((depth, ref, element.role, clip, off))
+        self._raw = raw
+        return Elements(tuple(elements), tuple(self._left_out(applications)), version)
+
+    def _left_out(self, applications: list[_Application]) -> list[str]:
+        said = [f"{one_line(name, _LONGEST_TITLE)!r}: {reason}" for name, _, _, _, reason in applications if reason]
+        there = {pid for _, _, _, pid, _ in applications}
+        silent = [window for window in self._windows if window.pid not in there and not window.minimized]
+        return said + [f"the window {one_line(window.title, _LONGEST_TITLE)!r}: {TELLS_NOTHING}" for window in silent]
+
+    def _placed(
+        self, pid: int, title: str, area: tuple[int, int, int, int] | None, *, relative: bool
+    ) -> tuple[Point, tuple[Window, ...]]:
+        """How far an element's place is from that in its window, and the windows above that."""
+        shown = [window for window in self._windows if not window.minimized]
+        mine = [at for at, window in enumerate(shown) if window.pid == pid]
+        if not mine or area is None:
+            return Point(0, 0), ()
+        if relative:
+            at = next((at for at in mine if shown[at].title == title), mine[-1])
+            rect = shown[at].rect
+            # The shadow of a window that draws its own frame is a part of it for the server, and none for its elements.
+            return Point(rect.x + (rect.width - area[2]) // 2, rect.y + (rect.height - area[3]) // 2), tuple(
+                shown[at + 1 :]
+            )
+        box = Rect(*area)
+        # A dialog that fills the screen is as like the window behind it as its own.
+        at = max(mine, key=lambda at: (bool(title) and shown[at].title == title, _likeness(shown[at].rect, box)))
+        # A menu is a window that no window manager lists, and above all that it does.
+        listed = _likeness(shown[at].rect, box) >= _SAME_WINDOW
+        return Point(0, 0), tuple(shown[at + 1 :]) if listed else ()
+
+
+def _likeness(one: Rect, other: Rect) -> float:
+    """What two rectangles share, as a part of what they cover together."""
+    both = one.intersect(other)
+    shared = both.width * both.height
+    return shared / max(1, one.width * one.height + other.width * other.height - shared)
+
+
+def _covering(over: tuple[Window, ...], point: Point) -> str | None:
+    for window in reversed(over):
+        if window.rect.contains(point):
+            return one_line(window.title, _LONGEST_TITLE)
+    return None
+
+
+def _off(role: int, box: Rect, around: Rect | None, off: Point) -> Point:
+    """How far LibreOffice is off with the place of an element, which is in one that it is off by `off` with.
+
+    It forgets its menu bar until a pointer moves in the window. Its root pane fills what that is in, and so do GTK's own
+    parts in it, whose places are right.
+    """
+    if around is None or box.width != around.width or abs(box.height - around.height) > _ROUNDED:
+        return off
+    if role == _ROOT_PANE:
+        return Point(around.x - box.x, around.y - box.y)
+    return _NONE if (box.x, box.y) == (around.x, around.y) else off
