@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand import ActionError, LeftClick
+from deskhand import ActionError, DeskhandTimeout, LeftClick, Settle
 from deskhand.desktop.elements import ElementReader
 from elements.puppet import Puppet, shown
 from integration.apps import until
@@ -148,3 +148,42 @@ def test_one_that_moved_is_clicked_where_it_is(desktop: Desktop, puppet: Puppet)
     desktop.perform(LeftClick(element=go.ref))
     assert puppet.tells(["clicked", "Go"])
     assert len(puppet.told) == 1
+
+
+@toolkits
+def test_an_option_of_an_open_list_is_clicked(desktop: Desktop, puppet: Puppet) -> None:
+    """Closed, its options are no place to click; open, they are where they are drawn."""
+    puppet.run("combo('Colour', ['red', 'green', 'blue'])")
+    colour = desktop.find("combobox").element(timeout=20)
+    _grow_old()
+    for name in ("green", "blue", "red"):
+        assert not [element for element in desktop.elements() if element.role == "listitem" and element.visible]
+        desktop.perform(LeftClick(element=colour.ref))
+        option = desktop.find("listitem", name).element(timeout=20)
+        desktop.perform(LeftClick(element=option.ref))
+        assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)  # type: ignore[misc]
+
+
+@toolkits
+def test_what_is_behind_an_open_list_is_told(desktop: Desktop, puppet: Puppet) -> None:
+    """A click there would only close the list."""
+    puppet.run("combo('Colour', ['red', 'green']); button('Go', 20, 200)")
+    go = desktop.find("button", "Go").element(timeout=20)
+    desktop.find("combobox").click(timeout=20)
+    desktop.find("listitem", "green").element(timeout=20)
+    with pytest.raises(DeskhandTimeout, match=r"is behind list .*, which must be closed first"):
+        desktop.perform(LeftClick(element=go.ref), settle=Settle(timeout=1))
+    assert puppet.told == []
+
+
+@toolkits
+@pytest.mark.parametrize("editable", [False, True])
+def test_an_option_is_selected(desktop: Desktop, puppet: Puppet, *, editable: bool) -> None:
+    """Where it can be written in, a click opens no list."""
+    puppet.run(f"combo('Colour', ['red', 'green', 'blue']); widgets['Colour'].setEditable({editable})")
+    colour = desktop.find("combobox")
+    for name in ("blue", "green"):
+        colour.select(name, timeout=20)
+        assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)  # type: ignore[misc]
+    with pytest.raises(DeskhandTimeout, match="offers no 'pink'"):
+        colour.select("pink", timeout=1)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 TELLS_NOTHING = "its program exposes no accessibility tree"
 # What toolkits call themselves.
 CHROMIUM, GTK3, QT = "Chromium", "gtk", "Qt"
+# What shows only a part of what is in it in Qt as well, by AT-SPI's names.
+_LISTS = {"list", "table", "tree", "tree-table"}
+_CLIPPING_IN_QT = {"filler", *_LISTS}
 _LONGEST_TITLE = 80
 # As much as a window with its frame and the same without have in common, at least.
 _SAME_WINDOW = 0.5
@@ -107,6 +110,8 @@ class ElementTree:
             if box is not None and parent is not None and (off != _NONE or role == _ROOT_PANE):
                 off = _off(role, box, raw[parent][1].box, off)
                 box = Rect(box.x + off.x, box.y + off.y, box.width, box.height)
+            if box is not None and parent is not None and toolkit == QT and _is_closed(raw[parent][1]):
+                box = None
             seen = clip if box is None else box.intersect(clip)
             basis = (given, box, seen, over, parent)
             before = known.get(ref)
@@ -117,6 +122,10 @@ class ElementTree:
                 point = (
                     None if box is None or seen.empty else Point(seen.x + seen.width // 2, seen.y + seen.height // 2)
                 )
+                shown = states_of(states)
+                if toolkit == QT and native in _LISTS and parent_role == "combobox" and point is not None:
+                    # It takes every click until it is closed, and Qt does not say so.
+                    shown |= {"modal"}
                 element = Element(
                     ref=ref,
                     role=aria,
@@ -124,7 +133,7 @@ class ElementTree:
                     description=clean_text(description),
                     text=None if text is None else clean_text(text),
                     value=value,
-                    states=states_of(states),
+                    states=shown,
                     box=box,
                     point=point,
                     actions=tuple(clean_text(action) for action in actions),
@@ -138,7 +147,7 @@ class ElementTree:
                 )
             raw[ref] = (basis, element)
             elements.append(element)
-            if element.native_role in CLIPPING or (toolkit == QT and element.native_role == "filler"):
+            if element.native_role in CLIPPING or (toolkit == QT and element.native_role in _CLIPPING_IN_QT):
                 clip = seen
             elif element.native_role in UNCLIPPED:
                 clip = screen
@@ -173,6 +182,11 @@ class ElementTree:
         # A menu is a window that no window manager lists, and above all that it does.
         listed = _likeness(shown[at].rect, box) >= _SAME_WINDOW
         return Point(0, 0), tuple(shown[at + 1 :]) if listed else ()
+
+
+def _is_closed(around: Element) -> bool:
+    """Whether it is a list of Qt that has not opened: Qt 5 says of its items that they show, and a wrong place."""
+    return around.native_role in _LISTS and around.box is None
 
 
 def _likeness(one: Rect, other: Rect) -> float:

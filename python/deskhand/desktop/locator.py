@@ -213,7 +213,7 @@ class Locator:
         """
         expect_text("select: name", name)
         before = {element.ref for element in _options(self._search.read(timeout))}
-        self.click(timeout=timeout)
+        self._open_list(timeout, before)
         found: list[Element] = []
 
         def offered(elements: Elements) -> bool:
@@ -227,6 +227,14 @@ class Locator:
 
         self._wait(offered, timeout, told)
         return self._perform(LeftClick(element=found[0].ref))
+
+    def _open_list(self, timeout: float, before: set[str]) -> None:
+        self.click(timeout=timeout)
+        elements = self._search.read(timeout)
+        inside = [each for box in self._search.meant(elements) for each in elements.within(box.ref)]
+        # In one that can be written in, a click sets the caret.
+        if any(each.role == "textbox" for each in inside) and all(e.ref in before for e in _options(elements)):
+            self._perform(KeyPress(["alt", "Down"]))
 
     # --- waiting ---
 

@@ -30,6 +30,9 @@ def scroller(found: Elements, element: Element) -> Element | None:
     above = element.parent
     while above is not None and above in found:
         around = found[above]
+        if around.native_role == "combo-box":
+            # Its list is closed, and the wheel would choose something else.
+            return None
         # What is scrolled as a whole is in what shows a part of it.
         area = around.box
         if around.point is not None and area is not None and (element.box is None or area.intersect(element.box).empty):

@@ -484,6 +484,7 @@ impl Collector {
             News::State(bit, true) if untold::is_successor(node, bit, toolkit) => {
                 self.next_reference += 1;
                 node.renew(self.next_reference);
+                app.tree.below(at, |node| node.known = 0);
                 changed = true;
             }
             News::State(bit, on) => {
@@ -505,6 +506,7 @@ impl Collector {
             News::Windows => node.forget(&[Ask::Children]),
             News::Gone(_) | News::Nothing => {}
         }
+        let Some(node) = app.tree.get(at) else { return Ok(()) };
         let grew = !node.knows(Ask::Children);
         let appeared = !before && node.shows(shown);
         if appeared {

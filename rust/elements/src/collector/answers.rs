@@ -98,6 +98,7 @@ impl Collector {
         node.known |= asked.ask.bit();
         let mut changed = false;
         let mut moved = false;
+        let mut placed = false;
         let before = node.shows(shown);
         let named = asked.ask == Ask::Name && node.cell.is_some() && !node.name.is_empty();
         match asked.ask {
@@ -117,6 +118,7 @@ impl Collector {
                 let had_one = node.area.is_some();
                 changed = place(node, area, now);
                 moved = changed && had_one;
+                placed = changed && !had_one && !toolkit.tells_changes();
             }
             Ask::Text => {
                 let text = beginning(body.str()?, LONGEST_TEXT);
@@ -153,7 +155,12 @@ impl Collector {
             self.replace(asked);
             return Ok(());
         }
-        match (before, node.shows(shown)) {
+        let after = node.shows(shown);
+        if placed {
+            // A list of Qt has no place before it opens, and what is in it has wrong ones.
+            app.tree.below(asked.node, |node| node.forget(&[Ask::Extents]));
+        }
+        match (before, after) {
             (false, true) if asked.ask == Ask::State => app.appeared(asked.node),
             (true, false) if asked.ask == Ask::State => self.vanished(asked),
             _ => {}

@@ -104,7 +104,8 @@ fn what_chromium_tells_of_places_is_asked_once_more_when_it_cannot_be_late_any_m
         bus.now += std::time::Duration::from_secs(1);
         let found = bus.read(Seen::default());
         assert_eq!(found.elements[1].area.unwrap().y, if again { 2 } else { 0 });
-        // And then no more.
+        // And then, once what is beside it was asked as well, no more.
+        bus.read(Seen::default());
         bus.now += std::time::Duration::from_secs(1);
         bus.applications[0].asked.clear();
         bus.read(Seen::default());
@@ -124,4 +125,24 @@ fn a_line_that_was_written_in_is_known_for_its_application() {
         let since = bus.collector.since_written(before.elements[2].reference, now);
         assert_eq!(since, known.then_some(LONG));
     }
+}
+
+#[test]
+fn what_is_in_a_list_that_opens_is_asked_where_it_is() {
+    let objects = [
+        (ROOT, Object::new("Program", 75, &["/w"])),
+        ("/w", Object::new("Untitled", 23, &["/list"])),
+        ("/list", Object { area: (0, 0, 0, 0), ..Object::new("", 31, &["/item"]) }),
+        ("/item", Object { area: (0, 0, 10, 10), ..Object::new("One", ITEM, &[]) }),
+    ];
+    let mut bus = Bus::new(vec![Application { toolkit: "Qt", ..Application::new(":1.1", &objects) }]);
+    bus.read(Seen::default());
+    bus.now += LONG;
+    bus.read(Seen::default());
+    object(&mut bus, "/list").area = (50, 50, 10, 10);
+    object(&mut bus, "/item").area = (50, 50, 10, 10);
+    // It opens: an event says that it shows, which it did already.
+    bus.event(":1.1", "/list", "StateChanged", "showing", 1, None);
+    let found = bus.read(changed(55, 55));
+    assert_eq!(found.elements[2].area.unwrap().x, 50);
 }
