@@ -2,33 +2,28 @@
 
 mod answers;
 mod application;
+mod asking;
 mod cells;
 mod doubts;
+mod signals;
+mod snapshot;
 mod untold;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::ask::{Ask, BUS, REGISTRY, ROOT, subscribe};
-use crate::codes::{role, state};
-use crate::events::{self, News};
-use crate::node::{Application, DETAILS, Element, Node, Snapshot};
+use crate::codes::role;
+use crate::node::{Application, Node};
 use crate::seen::{Seen, moved};
-use crate::toolkit::Toolkit;
-use crate::tree::{MOST_CHILDREN, Tree};
+use crate::tree::Tree;
 use crate::wire::{Kind, Malformed, Message, Reader};
 
-use answers::{set, set_str};
 use application::{App, Stage};
 
 /// Questions that one application has not answered yet, at most.
 const WINDOW: usize = 64;
-/// With more unknown objects than this, an application is asked for its whole cache again.
-const MANY: usize = 24;
 const MOST_APPLICATIONS: usize = 200;
-/// The states of a line that is being written in.
-const WRITTEN: u64 = state::FOCUSED | state::EDITABLE | state::SINGLE_LINE;
 /// How often a browser is asked for its page after it was asked for attributes, and for how long.
 const WAKING: Duration = Duration::from_millis(40);
 const WAKING_LIMIT: Duration = Duration::from_secs(2);
@@ -370,206 +365,6 @@ impl Collector {
         }
         self.apps.get_mut(&id)?.stage = Stage::Idle;
         None
-    }
-
-    fn pursue_root(&mut self, id: u32) {
-        if let Some(root) = self.apps.get(&id).map(|app| app.root) {
-            self.pursue(id, root);
-        }
-    }
-
-    /// Asks what is missing of an object and of all that shows in it.
-    fn pursue(&mut self, id: u32, from: usize) {
-        let read = self.read;
-        let Some(app) = self.apps.get_mut(&id) else { return };
-        if app.stage != Stage::Reading {
-            return;
-        }
-        let toolkit = app.toolkit();
-        let wake = toolkit == Toolkit::Chromium && app.woken.is_none();
-        let mut stack = vec![from];
-        while let Some(at) = stack.pop() {
-            let top = at == app.root;
-            let in_bulk = app.has_items == Some(true) && !app.asked_items;
-            let wanted = app.wants(at, self.seen.deep);
-            let Some(node) = app.tree.get_mut(at) else { continue };
-            let mut missing = node.missing(top, read, MOST_CHILDREN as i32, toolkit, wanted);
-            if node.read != read {
-                node.read = read;
-                node.asked = 0;
-            }
-            if in_bulk && !top && missing & DETAILS == DETAILS {
-                missing &= !DETAILS;
-                app.unknown.push(at);
-            }
-            node.asked |= missing;
-            for ask in Ask::OF_OBJECTS {
-                if missing & ask.bit() != 0 {
-                    app.todo.push_back((at, ask));
-                }
-            }
-            if wake && node.depth == 1 {
-                app.todo.push_back((at, Ask::Wake));
-                app.woken = Some(app.heard);
-            }
-            if top || wanted {
-                stack.extend(&node.children);
-            }
-        }
-    }
-
-    /// Asks about unknown objects: for the whole cache where they are many and the application has one.
-    fn look_up(&mut self, id: u32) {
-        let Some(app) = self.apps.get_mut(&id) else { return };
-        if app.unknown.is_empty() {
-            return;
-        }
-        let many = app.unknown.len() > MANY;
-        app.asked_items = true;
-        if many {
-            app.todo.push_back((app.root, Ask::Items));
-        } else {
-            for at in std::mem::take(&mut app.unknown) {
-                self.pursue(id, at);
-            }
-        }
-    }
-
-    fn happened(&mut self, message: &Message, now: Instant) -> Result<(), Malformed> {
-        if message.interface == BUS && message.sender == BUS {
-            if message.member == "NameOwnerChanged" {
-                let mut body = message.body();
-                let (name, _, owner) = (body.str()?, body.str()?, body.str()?);
-                if owner.is_empty()
-                    && let Some(id) = self.by_bus.get(name)
-                {
-                    self.drop_app(*id);
-                }
-            }
-            return Ok(());
-        }
-        let Some(&id) = self.by_bus.get(message.sender) else {
-            // The registry says that an application came, or one that came says so itself.
-            if message.member == "ChildrenChanged" && message.path == ROOT || message.interface.ends_with(".Cache") {
-                self.listed = false;
-                if self.reading {
-                    self.ask_for_list();
-                }
-            }
-            return Ok(());
-        };
-        let Some(app) = self.apps.get_mut(&id) else { return Ok(()) };
-        app.heard = now;
-        let news = events::read(message)?;
-        if let News::Gone(path) = news {
-            if let Some(at) = app.tree.find(path).filter(|at| *at != app.root) {
-                let parent = app.tree.get(at).and_then(|node| node.parent);
-                app.tree.remove(at);
-                if let Some(parent) = parent.and_then(|parent| app.tree.get_mut(parent)) {
-                    parent.forget(&[Ask::Children]);
-                }
-                self.version += 1;
-            }
-            return Ok(());
-        }
-        let at = if news == News::Windows { Some(app.root) } else { app.tree.find(message.path) };
-        let Some(at) = at else { return Ok(()) };
-        let shown = app.shown();
-        let toolkit = app.toolkit();
-        let Some(node) = app.tree.get_mut(at) else { return Ok(()) };
-        node.retry();
-        let mut changed = false;
-        let before = node.shows(shown);
-        match news {
-            News::State(bit, true) if untold::is_successor(node, bit, toolkit) => {
-                self.next_reference += 1;
-                node.renew(self.next_reference);
-                app.tree.below(at, |node| node.known = 0);
-                changed = true;
-            }
-            News::State(bit, on) => {
-                let states = if on { node.states | bit } else { node.states & !bit };
-                let old = node.states;
-                changed = node.knows(Ask::State) && set(&mut node.states, states);
-                if !toolkit.tells_changes() && untold::matters(old, states) {
-                    node.forget(&untold::ALONG);
-                }
-            }
-            News::Name(text) => changed = set_str(&mut node.name, text),
-            News::Description(text) => changed = set_str(&mut node.description, text),
-            News::Stale(asks) => {
-                node.forget(asks);
-                if toolkit == Toolkit::Gtk3 && asks == [Ask::Text] && node.states & WRITTEN == WRITTEN {
-                    app.written = Some(now);
-                }
-            }
-            News::Windows => node.forget(&[Ask::Children]),
-            News::Gone(_) | News::Nothing => {}
-        }
-        let Some(node) = app.tree.get(at) else { return Ok(()) };
-        let grew = !node.knows(Ask::Children);
-        let appeared = !before && node.shows(shown);
-        if appeared {
-            app.appeared(at);
-        }
-        if grew && toolkit == Toolkit::Gecko {
-            app.fresh = now;
-        }
-        self.version += u64::from(changed);
-        if self.reading {
-            self.pursue(id, at);
-            self.pump(id);
-        }
-        Ok(())
-    }
-
-    /// What is known now.
-    #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        let mut ids: Vec<u32> = self.apps.keys().copied().collect();
-        ids.sort_unstable();
-        let mut found = Snapshot { version: self.version, ..Snapshot::default() };
-        for id in ids {
-            let app = &self.apps[&id];
-            let mut about = app.about.clone();
-            about.left_out = if app.silent {
-                "it does not answer"
-            } else if app.tree.cut {
-                "it has too many elements, or too deep ones"
-            } else {
-                ""
-            };
-            let Some(root) = app.tree.get(app.root) else { continue };
-            root.name.as_ref().clone_into(&mut about.name);
-            let place = found.applications.len();
-            found.applications.push(about);
-            let mut stack: Vec<(usize, u16)> = root.children.iter().rev().map(|each| (*each, 0)).collect();
-            while let Some((at, depth)) = stack.pop() {
-                let Some(node) = app.tree.get(at).filter(|_| app.wants(at, self.seen.deep)) else { continue };
-                found.elements.push(element(node, depth, place));
-                stack.extend(node.children.iter().rev().map(|each| (*each, depth + 1)));
-            }
-        }
-        found
-    }
-}
-
-fn element(node: &Node, depth: u16, application: usize) -> Element {
-    let claimed = usize::try_from(node.claimed).unwrap_or(0);
-    Element {
-        reference: node.reference,
-        depth,
-        application,
-        role: node.role,
-        states: node.states & !state::DEFUNCT,
-        name: Arc::clone(&node.name),
-        description: Arc::clone(&node.description),
-        // The text may have been read before the field became a password field.
-        text: node.text.clone().filter(|_| node.role != role::PASSWORD),
-        value: node.value,
-        area: node.area,
-        actions: Arc::clone(&node.actions),
-        hidden: claimed.saturating_sub(node.children.len()) as u32,
     }
 }
 

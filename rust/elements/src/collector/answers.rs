@@ -63,26 +63,8 @@ impl Collector {
     pub(super) fn learn(&mut self, asked: Asked, message: &Message, now: Instant) -> Result<(), Malformed> {
         let mut body = message.body();
         match asked.ask {
-            Ask::Items => return self.items(asked.app, body, message.signature),
-            Ask::Ping | Ask::Wake => return Ok(()),
-            Ask::Scroll => {
-                self.scrolled = Some(body.u32()? != 0);
-                return Ok(());
-            }
-            Ask::Process => {
-                let pid = body.u32()?;
-                if let Some(app) = self.apps.get_mut(&asked.app) {
-                    app.about.pid = pid;
-                }
-                return Ok(());
-            }
-            Ask::Toolkit | Ask::Version => {
-                let (Some(app), Value::Text(text)) = (self.apps.get_mut(&asked.app), body.variant()?) else {
-                    return Ok(());
-                };
-                let field = if asked.ask == Ask::Toolkit { &mut app.about.toolkit } else { &mut app.about.version };
-                beginning(text, LONGEST_NAME).clone_into(field);
-                return Ok(());
+            Ask::Items | Ask::Ping | Ask::Wake | Ask::Scroll | Ask::Process | Ask::Toolkit | Ask::Version => {
+                return self.learn_of_application(asked, message);
             }
             Ask::Children => return self.children(asked, body),
             ask if ask.bit() & Grid::QUESTIONS != 0 => return self.of_grid(asked, body),
@@ -169,6 +151,30 @@ impl Collector {
             self.siblings(asked);
         }
         self.pursue(asked.app, asked.node);
+        Ok(())
+    }
+
+    /// Handles an answer that is about an application, or one of no object.
+    fn learn_of_application(&mut self, asked: Asked, message: &Message) -> Result<(), Malformed> {
+        let mut body = message.body();
+        match asked.ask {
+            Ask::Items => return self.items(asked.app, body, message.signature),
+            Ask::Scroll => self.scrolled = Some(body.u32()? != 0),
+            Ask::Process => {
+                let pid = body.u32()?;
+                if let Some(app) = self.apps.get_mut(&asked.app) {
+                    app.about.pid = pid;
+                }
+            }
+            Ask::Toolkit | Ask::Version => {
+                let (Some(app), Value::Text(text)) = (self.apps.get_mut(&asked.app), body.variant()?) else {
+                    return Ok(());
+                };
+                let field = if asked.ask == Ask::Toolkit { &mut app.about.toolkit } else { &mut app.about.version };
+                beginning(text, LONGEST_NAME).clone_into(field);
+            }
+            _ => {}
+        }
         Ok(())
     }
 

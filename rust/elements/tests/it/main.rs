@@ -1,6 +1,7 @@
 //! The messages, and what is made of an application's answers, by applications that a test plays.
 
 mod application;
+mod body;
 mod reading;
 mod sheet;
 mod untold;

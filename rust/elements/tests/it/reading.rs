@@ -1,7 +1,8 @@
 use elements::wire::said;
 use elements::{Area, Seen, Snapshot};
 
-use crate::application::{Application, Body, Bus, Object, ROOT, SHOWING};
+use crate::application::{Application, Bus, Object, ROOT, SHOWING};
+use crate::body::Body;
 
 fn editor() -> Application {
     let objects = [
