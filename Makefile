@@ -8,7 +8,7 @@ SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-docker demo-episodes test soak coverage check generate lock deny audit blocks fuzz sanitize bench evidence wheel clean
+.PHONY: help setup demo demo-docker demo-episodes test soak coverage check generate lock deny audit blocks docs man fuzz sanitize bench evidence wheel clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -104,10 +104,26 @@ blocks: setup ## Measure each building block of the imaging engine and of the X1
 	cargo bench --package deskhand-imaging --bench blocks
 	cargo bench --package deskhand-capture --bench connection
 
-lock: ## Take the newest versions of all that `make setup` installs into the virtual environment (needs a network)
+$(VENV)/docs/.made: tools/docs/requirements.txt
+	@rm -rf $(VENV)/docs
+	@$(PYTHON) -m venv $(VENV)/docs
+	@$(VENV)/docs/bin/python -m pip install --quiet --no-deps --requirement tools/docs/requirements.txt
+	@touch $@
+
+docs: setup $(VENV)/docs/.made ## Build the documentation site in target/docs/site/ and the manual pages in target/man/
+	@$(BIN)/python -m tools.docs --site target/docs --man target/man
+	@cd target/docs && ../../$(VENV)/docs/bin/zensical build --strict --clean --config-file mkdocs.yml
+	@echo "Open target/docs/site/index.html"
+
+man: setup ## Write the manual pages of all commands into target/man/
+	@$(BIN)/python -m tools.docs --man target/man
+
+lock: ## Take the newest versions of all that `make setup` and `make docs` install (needs a network)
 	@test -x $(VENV)/lock/bin/uv || { $(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/python -m pip install --quiet uv; }
 	$(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras --strip-extras --no-annotate \
 		--custom-compile-command "make lock" --output-file tools/constraints.txt pyproject.toml
+	$(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group docs --no-annotate \
+		--custom-compile-command "make lock" --output-file tools/docs/requirements.txt
 
 deny: ## Licences, sources and versions of all crates (needs cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is needed: cargo install --locked cargo-deny" >&2; exit 1; }
