@@ -118,6 +118,8 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> list[str
 class DeskhandError(Exception):
     """The root of all errors raised by this package.
 
+    What to do: Read the message: it says what to do next. Catch a class below it where one kind of error is expected.
+
     Attributes:
         message: What happened, without the progress that ``str()`` adds.
         index: Which action of the performed list failed, counted from 0; None when no list was being performed.
@@ -169,11 +171,16 @@ class DeskhandError(Exception):
 
 
 class ActionError(DeskhandError):
-    """The caller's action is wrong; nothing of it was sent, except for `InputBlocked`."""
+    """The caller's action is wrong; nothing of it was sent, except for `InputBlocked`.
+
+    What to do: Correct the argument that the message names, and call again.
+    """
 
 
 class BadPlan(ActionError):
     """A batch of calls cannot be carried out as it is; none of it was.
+
+    What to do: Correct the calls that `calls` names: ids that repeat, or calls that wait for each other.
 
     Attributes:
         calls: The ids of the calls concerned; for a circle, in its order.
@@ -186,6 +193,8 @@ class BadPlan(ActionError):
 
 class UnsupportedAction(ActionError):
     """The action is well formed, but this provider or backend has no way to do it.
+
+    What to do: Use another action, as the message says; docs/providers.md has a table of what each provider can say.
 
     Attributes:
         where: The provider or backend that refused.
@@ -200,6 +209,8 @@ class UnsupportedAction(ActionError):
 
 class OutOfBounds(ActionError):
     """A point or region lies outside the space it was given for.
+
+    What to do: Take coordinates from the latest screenshot, and scale them by its `viewport` if the picture was scaled.
 
     Attributes:
         point: The offending (x, y), as given.
@@ -219,6 +230,8 @@ class OutOfBounds(ActionError):
 
 class Untypable(ActionError):
     """Some characters of a text cannot be typed; none of the text was sent.
+
+    What to do: Remove these characters, or use `Type(text, paste=True)`.
 
     Attributes:
         characters: (position in the text counted from 0, character) pairs, in order.
@@ -249,6 +262,8 @@ class Untypable(ActionError):
 class InputBlocked(ActionError):
     """Input was sent and did not reach its window; what did receive it has shown no reaction.
 
+    What to do: Close the menu or dialog that has the device (Escape), unlock the screen, or click into a window.
+
     Attributes:
         device: "keyboard" or "pointer".
         holder: What has grabbed the device, such as "Dmenu (process 123)"; empty where that is not known, and where no
@@ -269,15 +284,23 @@ class InputBlocked(ActionError):
 
 
 class DeskhandTimeout(DeskhandError, TimeoutError):
-    """What a call waited for did not come in time."""
+    """What a call waited for did not come in time.
+
+    What to do: Check that what is waited for can come, and give a longer `timeout`.
+    """
 
 
 class ExpectationFailed(DeskhandError, AssertionError):
-    """What a test expects of an element did not come true in time."""
+    """What a test expects of an element did not come true in time.
+
+    What to do: Compare what the message found with what the test expects.
+    """
 
 
 class FileError(DeskhandError, OSError):
     """A file could not be opened, read or written.
+
+    What to do: Check the path and its permissions.
 
     Attributes:
         errno: The system's number of what was wrong.
@@ -314,6 +337,8 @@ def files_named(what: str, path: object) -> Iterator[None]:
 class MissingExtra(DeskhandError, ImportError):
     """An optional package is not installed; the message has the command that installs it.
 
+    What to do: Run the command in the message.
+
     Attributes:
         package: What is missing.
         extra: The extra of deskhand that installs it.
@@ -326,7 +351,10 @@ class MissingExtra(DeskhandError, ImportError):
 
 
 class BackendError(DeskhandError):
-    """The other side (an X server, a VNC server, a container) is wrong or gone."""
+    """The other side (an X server, a VNC server, a container) is wrong or gone.
+
+    What to do: Look at `Desktop.health()`, and launch or connect again if it is gone.
+    """
 
 
 class _TargetError(BackendError):
@@ -344,6 +372,8 @@ class _TargetError(BackendError):
 class ConnectFailed(_TargetError):
     """A connection could not be made.
 
+    What to do: Check the target, and that it runs; `hint` has the next step, and `deskhand doctor -d TARGET` checks it.
+
     Attributes:
         target: The display or URL, without any password.
         reason: What the other side or the system said.
@@ -356,6 +386,9 @@ class ConnectFailed(_TargetError):
 class AuthFailed(_TargetError):
     """The other side refused the credentials.
 
+    What to do: Give the right credentials: `DESKHAND_VNC_PASSWORD` or `DESKHAND_VNC_PASSWORD_FILE`, or the cookie in
+    `XAUTHORITY`.
+
     Attributes:
         target: The display or URL, without any password.
         reason: What the other side said.
@@ -366,7 +399,10 @@ class AuthFailed(_TargetError):
 
 
 class ProtocolViolation(BackendError):
-    """The server sent data that its protocol does not allow; the connection has been closed."""
+    """The server sent data that its protocol does not allow; the connection has been closed.
+
+    What to do: Connect again; if it happens again, record it with `deskhand record` and report it.
+    """
 
 
 class ServerSilent(BackendError, DeskhandTimeout):
@@ -375,15 +411,22 @@ class ServerSilent(BackendError, DeskhandTimeout):
     It is a `DeskhandTimeout`: the same call may succeed when the other program has let go.
 
     The connection is as it was. Parts of the action under way, and the release of what it pressed, may still arrive later.
+
+    What to do: Call again, or end the program that has grabbed the server.
     """
 
 
 class Closed(BackendError):
-    """This desktop, shell or pool was closed or given back, here or by another thread: this object does nothing any more."""
+    """This desktop, shell or pool was closed or given back, here or by another thread: this object does nothing any more.
+
+    What to do: Launch, connect or acquire a new one, and check which code closes it.
+    """
 
 
 class DesktopLost(BackendError):
     """A desktop that worked is gone; no input is sent again.
+
+    What to do: Launch or connect again; `cause` says whether memory, the network or the server was the reason.
 
     Attributes:
         cause: One word for programs: "x_server", "container", "oom", "network", "guard", "driver", ...
@@ -401,6 +444,8 @@ class Reconnected(BackendError):
 
     An action that was under way may have been done or not, and was not sent again; those after it were not sent. Look before
     going on: the size of the screen may be another too.
+
+    What to do: Take a screenshot before going on: the action under way may have been done or not.
 
     Attributes:
         target: The display or URL, without any password.
@@ -420,6 +465,8 @@ class Reconnected(BackendError):
 
 class LaunchFailed(DeskhandError):
     """A desktop or a program in it did not come up.
+
+    What to do: Read `log_tail`, and install what is missing: `deskhand doctor` names it.
 
     Attributes:
         awaited: What was waited for ("the X server", "a window of mousepad").
@@ -442,11 +489,16 @@ class LaunchFailed(DeskhandError):
 
 
 class ImagingError(DeskhandError):
-    """A frame could not be encoded, decoded or scaled."""
+    """A frame could not be encoded, decoded or scaled.
+
+    What to do: Check the size and the format that were asked for.
+    """
 
 
 class PolicyDenied(DeskhandError):
     """The action is valid, and the policy of this desktop does not allow it.
+
+    What to do: Do something else, wait for `retry_after` seconds if it is given, or change the policy.
 
     Attributes:
         action: What was refused.
@@ -463,6 +515,8 @@ class PolicyDenied(DeskhandError):
 
 class DesktopHeld(DeskhandError):
     """Somebody else has control of the desktop (`Desktop.control`), and others do not act meanwhile.
+
+    What to do: Wait until the desktop is handed back, or look meanwhile unless the hold is private.
 
     Attributes:
         by: Who has it.
@@ -491,6 +545,8 @@ class PoolExhausted(DeskhandTimeout):
 
     Where launches failed meanwhile, the last failure is the ``__cause__``, and the message has it.
 
+    What to do: Give desktops back sooner, make the pool larger, or wait longer; the `__cause__` says why launches fail.
+
     Attributes:
         waited: How many seconds the caller waited; 0.0 when it was turned away at once.
         size: How many desktops the pool may have.
@@ -509,11 +565,16 @@ class PoolExhausted(DeskhandTimeout):
 
 
 class EpisodeError(DeskhandError):
-    """A run of episodes cannot be begun, gone on with or read: a folder, an agent, a record is wrong."""
+    """A run of episodes cannot be begun, gone on with or read: a folder, an agent, a record is wrong.
+
+    What to do: Correct what the message names: the run's directory, the agent or the record.
+    """
 
 
 class TaskError(EpisodeError):
     """A task is wrong: a part is missing or invalid.
+
+    What to do: Correct the task's folder or class; `deskhand tasks check` tries it.
 
     Attributes:
         task: Its name, or where it was looked for.
@@ -527,11 +588,16 @@ class TaskError(EpisodeError):
 
 
 class LedgerError(EpisodeError):
-    """The ledger of a run is of another version, damaged, or cannot be reached."""
+    """The ledger of a run is of another version, damaged, or cannot be reached.
+
+    What to do: Check its address and version; a run's own ledger is a file in its directory.
+    """
 
 
 class RecordFull(EpisodeError):
     """An attempt has recorded more than is allowed: its agent floods.
+
+    What to do: Let the agent act less, or look at smaller pictures.
 
     Attributes:
         what: What there was too much of: `events`, `bytes`, `bytes of pixels`.
@@ -546,6 +612,8 @@ class RecordFull(EpisodeError):
 
 class ShellError(DeskhandError):
     """A command could not be started; a command that ran and failed is a result, not an error.
+
+    What to do: Check that the program is installed where the command runs.
 
     Attributes:
         command: The program that could not be started, without its arguments.

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from containers.helpers import minimal_image
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/*.md")) - {ROOT / "docs/coming-from.md"})]
 # What the examples of each page print, in their order; the README's ends with the rectangles.
@@ -28,6 +30,8 @@ PRINTED = {
         "{'type': 'computer'} data:image/png;base64,\n",
         "LeftClick(xy=(640, 400), element=None, modifiers=()) left_click\ntoolu_1 ['text']\n",
     ],
+    "start-agents.md": ["computer_call_output data:image/png;base64,\n", "1280 800\nkeypress\n"],
+    "start-containers.md": ["True True\nhello\n"],
     "watching.md": ["[('Ada', ['approve', 'control', 'watch'])]\n", "https://console.example/desk/\n"],
 }
 
@@ -65,4 +69,6 @@ def test_each_page_with_examples_is_run() -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES[1:] if examples(page)], ids=lambda page: page.stem)
 def test_the_examples_of_a_page_print_what_they_say(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    if page.stem == "start-containers":
+        minimal_image()
     assert [run(example, tmp_path, environment) for example in examples(page)] == PRINTED[page.name]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import re
 from typing import TYPE_CHECKING
 
-import deskhand
 from tools.docs.commands import commands
+
+import deskhand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,5 +118,5 @@ def _escape(text: str) -> str:
 def _date() -> str:
     """The day of the build, or of `SOURCE_DATE_EPOCH`, so that a package is the same each time it is built."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    day = datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch else datetime.datetime.now(datetime.UTC)
+    day = dt.datetime.fromtimestamp(int(epoch), dt.UTC) if epoch else dt.datetime.now(dt.UTC)
     return f"{day:%Y-%m-%d}"

@@ -10,9 +10,10 @@ import inspect
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from tools.docs.commands import commands, sections
+
 import deskhand
 from deskhand import errors
-from tools.docs.commands import commands, sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,8 @@ API = {
     "machine": Room(
         "Programs, shells and files",
         "The machine that a desktop stands on, and what confines a container.",
-        "desktop.machine_view.Commands desktop.machine_view.Machine desktop.machine_view.Host Program Shell CommandResult Listing Usage LeftOutWarning "
+        "desktop.machine_view.Commands desktop.machine_view.Machine desktop.machine_view.Host "
+        "Program Shell CommandResult Listing Usage LeftOutWarning "
         "Limits Mount",
     ),
     "policies": Room(

@@ -1,0 +1,161 @@
+"""The site is built strictly, its pages open without an error as files, and none is wider than a phone.
+
+A sample of the pages of each kind is opened; all of them with DESKHAND_EVIDENCE=1.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand import errors
+from faults.helpers import need, until
+from tools.docs import manual, reference
+from watch.browser import chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import ConsoleMessage, Page, Request
+
+ROOT = Path(__file__).resolve().parents[2]
+EVIDENCE = os.environ.get("DESKHAND_EVIDENCE") == "1"
+_GENERATOR = ROOT / ".venv/docs/bin/zensical"
+_PHONE = {"width": 390, "height": 844}
+# Of these folders, every page is opened. Of the others, so many.
+_WHOLE = {"docs", "reference", "."}
+_SAMPLE = 3
+# The reference's own list of words takes most of the time of a page; one page searches in it.
+_NO_WORDS = 'var __index = {"config": {"lang": ["en"], "separator": " "}, "items": []}'
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does."""
+    assert _GENERATOR.exists(), f"{_GENERATOR} is not there: run `make docs`"
+    folder = tmp_path_factory.mktemp("site")
+    from tools.docs import staging  # noqa: PLC0415 # it is the subject
+
+    staging.stage(folder)
+    settings = folder / "mkdocs.yml"
+    settings.write_text(settings.read_text().replace("../../python", str(ROOT / "python")))
+    command = [str(_GENERATOR), "build", "--strict", "--clean", "--config-file", str(settings)]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "No issues found" in built.stdout + built.stderr
+    return folder / "site"
+
+
+class Opened:
+    """A page of a browser, with what went wrong in it."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.wrong: list[str] = []
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("request", self._request)
+        page.on("requestfailed", self._failed)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.wrong.append(message.text)
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith(("file:", "data:", "about:", "blob:")):
+            self.wrong.append(f"{request.url} is elsewhere")
+
+    def _failed(self, request: Request) -> None:
+        # A page that is left takes the requests for its icon along.
+        if request.failure != "net::ERR_ABORTED":
+            self.wrong.append(f"{request.url}: {request.failure}")
+
+
+def chosen(site: Path) -> list[Path]:
+    pages = sorted(path for path in site.rglob("*.html") if path.name != "404.html")
+    if EVIDENCE:
+        return pages
+    taken: dict[str, int] = {}
+    found = []
+    for path in pages:
+        folder = str(path.parent.relative_to(site))
+        taken[folder] = taken.get(folder, 0) + 1
+        if folder in _WHOLE or taken[folder] <= _SAMPLE:
+            found.append(path)
+    return found
+
+
+def test_every_page_opens_on_a_phone(site: Path) -> None:
+    wrong: dict[str, object] = {}
+    with chromium() as browser:
+        page = browser.new_page(viewport=_PHONE)
+        page.route("**/search.js", lambda route: route.fulfill(body=_NO_WORDS, content_type="text/javascript"))
+        opened = Opened(page)
+        for path in chosen(site):
+            page.goto(path.as_uri())
+            wide, empty = page.evaluate(
+                "[document.documentElement.scrollWidth > innerWidth,"
+                " document.querySelector('.md-content').innerText.trim().length < 40]"
+            )
+            if wide or empty or opened.wrong:
+                wrong[str(path.relative_to(site))] = (wide, empty, *opened.wrong)
+                opened.wrong.clear()
+    assert wrong == {}
+
+
+def test_the_search_works_from_files(site: Path) -> None:
+    with chromium() as browser:
+        opened = Opened(browser.new_page())
+        opened.page.goto((site / "index.html").as_uri())
+        opened.page.keyboard.press("/")
+        opened.page.keyboard.insert_text("settling")
+        until(lambda: "How settling works" in opened.page.inner_text("body"), 20.0, "the search to find a page")
+        assert opened.wrong == []
+
+
+def test_every_public_name_has_a_place() -> None:
+    described = {name for room in reference.API.values() for name in room.names.split() if not room.whole}
+    whole = [f"deskhand.{name}" for room in reference.API.values() if room.whole for name in room.names.split()]
+    missing = {
+        name
+        for name in reference.public_names() - described
+        if not any(deskhand._PLACES[name] == module for module in whole)
+    }
+    assert missing == set()
+
+
+def test_every_name_of_the_reference_is_on_its_page(site: Path) -> None:
+    for name, room in reference.API.items():
+        ids = set(re.findall(r' id="([^"]+)"', (site / f"reference/{name}.html").read_text()))
+        if room.whole:
+            assert any(each.startswith("deskhand.") for each in ids), name
+        else:
+            assert {f"deskhand.{each}" for each in room.names.split()} <= ids
+
+
+def test_every_error_says_what_to_do() -> None:
+    assert [name for name in errors.__all__ if not all(reference.advice_of(name))] == []
+    assert [name for name in errors.__all__ if "What to do:" not in (inspect.getdoc(getattr(errors, name)) or "")] == []
+
+
+def test_the_manual_pages_are_clean(tmp_path: Path) -> None:
+    pages = manual.write(tmp_path)
+    names = {page.name for page in pages}
+    assert {"deskhand.1", "deskhand-up.1", "deskhand-tasks-check.1"} <= names
+    lint = [need("mandoc", "mandoc"), "-T", "lint", "-W", "warning", *map(str, pages)]
+    checked = subprocess.run(lint, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+def test_the_variables_of_the_environment_are_described() -> None:
+    page = (ROOT / "docs/configuration.md").read_text()
+    sources = "".join(path.read_text() for path in (ROOT / "python").rglob("*.py"))
+    # What the parts tell each other, and nobody sets.
+    ours = {"COMMAND", "COMPLETE", "DISPLAYS", "DPI", "DRIVER", "POOL", "SIZE", "VNC", "WINDOW_MANAGER"}
+    named = set(re.findall(r"\bDESKHAND_([A-Z_]+)\b", sources)) - ours
+    assert {name for name in named if f"`DESKHAND_{name}`" not in page} == set()
