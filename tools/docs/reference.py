@@ -129,13 +129,9 @@ def _room(room: Room) -> Iterator[str]:
     yield from (f"# {room.title}", "", room.about, "")
     for name in room.names.split():
         yield f"::: deskhand.{name}"
-        # The page's own heading stands for a page's only module.
-        if room.whole:
-            yield "    options:"
-            yield from (
-                ("      show_root_heading: false", "      show_root_toc_entry: false") if " " not in room.names else ()
-            )
-            yield "      heading_level: 2" if " " in room.names else "      heading_level: 1"
+        if room.whole and " " not in room.names:
+            # The page's own heading stands for a page's only module.
+            yield from ("    options:", "      show_root_heading: false", "      show_root_toc_entry: false")
         yield ""
 
 
