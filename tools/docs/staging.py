@@ -87,7 +87,9 @@ def _listing(path: Path) -> str:
     if len(text) > _LONGEST_FILE:
         text = text[:_LONGEST_FILE].rpartition("\n")[0] + "\n[the rest is in the repository]\n"
     language = _LANGUAGES.get(path.suffix) or _LANGUAGES.get(path.name) or "text"
-    return f"# {path.relative_to(ROOT)}\n\n````{language}\n{text}\n````\n"
+    # Numbers would bury what is searched for.
+    head = "---\nsearch:\n  exclude: true\n---\n\n" if path.is_relative_to(ROOT / "evidence") else ""
+    return f"{head}# {path.relative_to(ROOT)}\n\n````{language}\n{text}\n````\n"
 
 
 def _list(folder: Path, sources: set[Path]) -> str:
