@@ -53,38 +53,6 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = [
-    "ActionError",
-    "AuthFailed",
-    "BackendError",
-    "BadPlan",
-    "Closed",
-    "ConnectFailed",
-    "DeskhandError",
-    "DeskhandTimeout",
-    "DesktopHeld",
-    "DesktopLost",
-    "EpisodeError",
-    "ExpectationFailed",
-    "FileError",
-    "ImagingError",
-    "InputBlocked",
-    "LaunchFailed",
-    "LedgerError",
-    "MissingExtra",
-    "OutOfBounds",
-    "PolicyDenied",
-    "PoolExhausted",
-    "ProtocolViolation",
-    "Reconnected",
-    "RecordFull",
-    "ServerSilent",
-    "ShellError",
-    "TaskError",
-    "UnsupportedAction",
-    "Untypable",
-]
-
 _SHOWN_CHARACTERS = 10
 _SHOWN_LENGTH = 80
 _LONGEST_WORD = 60

@@ -113,6 +113,13 @@ API = {
     ),
 }
 
+ERRORS = sorted(
+    name
+    for name, kind in vars(errors).items()
+    if inspect.isclass(kind) and issubclass(kind, errors.DeskhandError) and name[0] != "_"
+)
+"""The names of the public errors."""
+
 
 def pages() -> dict[str, str]:
     """The text of each page by its name."""
@@ -122,7 +129,7 @@ def pages() -> dict[str, str]:
 
 def public_names() -> set[str]:
     """What `from deskhand import *` would import, without the errors, which have a page of their own."""
-    return {name for name in deskhand._PLACES if name != "__version__"} - set(errors.__all__)
+    return {name for name in deskhand._PLACES if name != "__version__"} - set(ERRORS)
 
 
 def _room(room: Room) -> Iterator[str]:
@@ -147,11 +154,11 @@ def _errors() -> Iterator[str]:
     )
     yield from ("", "```text", inspect.cleandoc(tree.group()), "```", "")
     yield from ("| error | what happened | what to do |", "| --- | --- | --- |")
-    for name in errors.__all__:
+    for name in ERRORS:
         what, advice = advice_of(name)
         yield f"| [`{name}`][deskhand.errors.{name}] | {_inline(what)} | {_inline(advice)} |"
     yield from ("", "## Classes", "")
-    for name in errors.__all__:
+    for name in ERRORS:
         yield from (f"::: deskhand.errors.{name}", "    options:", "      heading_level: 3", "")
 
 
