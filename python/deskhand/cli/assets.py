@@ -31,6 +31,16 @@ def use_assets(directory: str | None) -> None:
         use_directory(directory)
 
 
+def use_consent(hosts: tuple[str, ...], variables: tuple[str, ...]) -> None:
+    """Allow tasks of Harbor hosts of the network, and variables of this process, in it and in the workers that it starts."""
+    from deskhand.episodes.tasks.harbor.consent import allow  # noqa: PLC0415 # as above
+    from deskhand.launchers.docker.allow_list import parse_hosts  # noqa: PLC0415 # as above
+
+    if hosts:
+        parse_hosts(hosts)
+    allow(hosts=hosts, variables=variables)
+
+
 def _cache(directory: str | None) -> Assets:
     from deskhand.episodes.tasks.osworld.assets import find_assets  # noqa: PLC0415 # as above
 

@@ -1,6 +1,6 @@
-"""Says which tasks of OSWorld can run here: `deskhand run osworld:PATH --plan`, and the lines before such a run.
+"""Says which tasks of other benchmarks can run here: `deskhand run osworld:PATH --plan`, and the lines before such a run.
 
-What must never appear here: the reasons (see `deskhand.episodes.tasks.osworld.plan`).
+What must never appear here: a benchmark, and its reasons (see `deskhand.episodes.tasks.foreign`).
 """
 
 from __future__ import annotations
@@ -16,41 +16,48 @@ from deskhand.cli.common import show_json, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deskhand.episodes.tasks.osworld.plan import Reason
+    from deskhand.episodes.tasks.foreign import ForeignCatalogue, Planned
 
-_BROKEN = "broken"
+_MOST_NOTES = 8
 
 
-def is_foreign(name: str) -> bool:
-    """Whether a name means tasks of OSWorld."""
-    from deskhand.episodes.tasks.osworld.collection import PREFIX  # noqa: PLC0415 # other commands need not wait for it
+def catalogue_of(name: str) -> ForeignCatalogue | None:
+    """The catalogue of another benchmark that a name means; None if it means other tasks."""
+    from deskhand.episodes.tasks import catalogue  # noqa: PLC0415 # other commands need not wait for it
 
-    return name.startswith(PREFIX)
+    return catalogue.catalogue_of(name)
+
+
+def usual_backend(names: Sequence[str]) -> str | None:
+    """Where tasks run if the user does not say, where all are of benchmarks that have such a place."""
+    usual = {each.backend if (each := catalogue_of(name)) is not None else "" for name in names}
+    return usual.pop() or None if len(usual) == 1 else None
 
 
 def plan(names: Sequence[str], *, backend: str, as_json: bool) -> None:
     """Print for each task whether it can run here, and why not.
 
     Args:
-        names: The tasks, each as `osworld:PATH`.
+        names: The tasks, each as `osworld:PATH` or `harbor:PATH`.
         backend: Where desktops would run.
-        as_json: Print a list of objects with `id`, `domain`, `runs`, `reason` and `kind`.
+        as_json: Print a list of objects with `id`, `domain`, `runs`, `reason`, `kind` and `notes`.
 
     Raises:
         UsageError: A name means other tasks, or there is none.
     """
-    if not names or not all(map(is_foreign, names)):
-        raise click.UsageError("--plan is about tasks of OSWorld: deskhand run osworld:PATH --plan")
+    if not names or not all(map(catalogue_of, names)):
+        raise click.UsageError("--plan is about tasks of other benchmarks: deskhand run osworld:PATH --plan")
     found = _planned(names, backend)
     if as_json:
-        show_json([_data(domain, id_, why) for (domain, id_), why in found.items()])
+        show_json([_data(task) for _, task in found])
         return
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for (domain, _), why in found.items():
-        counts[domain][why[0].kind if why else "runs"] += 1
-    kinds = ("runs", *_kinds())
+    for _, task in found:
+        counts[task.domain][task.reasons[0].kind if task.reasons else "runs"] += 1
+    kinds = dict.fromkeys(("runs", *(kind for each, _ in found for kind in each.kinds)))
     rows = [
-        (domain, str(count.total()), *(str(count[kind] or "") for kind in kinds)) for domain, count in counts.items()
+        (clean(domain) or "-", str(count.total()), *(str(count[kind] or "") for kind in kinds))
+        for domain, count in counts.items()
     ]
     whole = sum(counts.values(), Counter[str]())
     table(
@@ -60,56 +67,44 @@ def plan(names: Sequence[str], *, backend: str, as_json: bool) -> None:
 
 
 def announce(names: Sequence[str], *, backend: str) -> None:
-    """Say before a run how many tasks of OSWorld cannot run, and why; nothing where all can."""
-    foreign = [name for name in names if is_foreign(name)]
-    found = _planned(foreign, backend) if foreign else {}
-    refused = {task: why for task, why in found.items() if why}
-    if not refused:
-        return
-    counts = Counter(why[0].kind for why in refused.values())
-    causes = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
-    told = f"{len(refused)} of {len(found)} tasks of OSWorld cannot run here and will count as invalid ({causes})"
-    click.echo(f"{told}: --plan says why", err=True)
+    """Say before a run how many tasks of other benchmarks cannot run, and why; nothing where all can."""
+    found = _planned([name for name in names if catalogue_of(name) is not None], backend)
+    for title in dict.fromkeys(each.title for each, _ in found):
+        tasks = [task for each, task in found if each.title == title]
+        counts = Counter(task.reasons[0].kind for task in tasks if task.reasons)
+        if counts:
+            causes = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
+            told = f"{counts.total()} of {len(tasks)} tasks of {title} cannot run here and will count as invalid"
+            click.echo(f"{told} ({causes}): --plan says why", err=True)
     _hint(found)
 
 
-def _kinds() -> tuple[str, ...]:
-    from deskhand.episodes.tasks.osworld.plan import KINDS  # noqa: PLC0415 # as above
-
-    return KINDS
-
-
-def _planned(names: Sequence[str], backend: str) -> dict[tuple[str, str], Sequence[Reason]]:
-    from deskhand.episodes.tasks.osworld.collection import find_entries  # noqa: PLC0415 # as above
-    from deskhand.episodes.tasks.osworld.evaluators import load_table  # noqa: PLC0415
-    from deskhand.episodes.tasks.osworld.here import facts_here  # noqa: PLC0415
-    from deskhand.episodes.tasks.osworld.plan import Reason, reasons  # noqa: PLC0415
-
-    facts, known = facts_here(backend), load_table()
-    found: dict[tuple[str, str], Sequence[Reason]] = {}
+def _planned(names: Sequence[str], backend: str) -> list[tuple[ForeignCatalogue, Planned]]:
+    found: dict[tuple[str, str, str], tuple[ForeignCatalogue, Planned]] = {}
     for name in names:
-        for entry in find_entries(name):
-            broken = [Reason(_BROKEN, entry.broken)]  # type: ignore[arg-type] # one of the kinds
-            found[entry.domain, entry.id] = broken if entry.task is None else reasons(entry.task, facts, known)
-    return found
+        catalogue = catalogue_of(name)
+        for task in catalogue.plan(name, backend) if catalogue is not None else ():
+            found[name.partition(":")[0], task.domain, task.id] = catalogue, task  # type: ignore[assignment] # not None
+    return list(found.values())
 
 
-def _data(domain: str, id_: str, why: Sequence[Reason]) -> dict[str, Any]:
+def _data(task: Planned) -> dict[str, Any]:
     return {
-        "id": id_,
-        "domain": domain,
-        "runs": not why,
-        "reason": clean("; ".join(reason.text for reason in why)),
-        "kind": why[0].kind if why else "",
+        "id": clean(task.id),
+        "domain": clean(task.domain),
+        "runs": not task.reasons,
+        "reason": clean("; ".join(reason.text for reason in task.reasons)),
+        "kind": task.reasons[0].kind if task.reasons else "",
+        "notes": [clean(note) for note in task.notes],
     }
 
 
-def _hint(found: dict[tuple[str, str], Sequence[Reason]]) -> None:
-    counts: Counter[str] = Counter(reason.kind for why in found.values() for reason in why)
-    ways = {
-        "file": "lack a file: deskhand assets fetch osworld:PATH, where there is a network",
-        "evaluator": "lack upstream's evaluators: deskhand assets evaluators osworld:PATH, where there is a network",
-    }
-    for kind, told in ways.items():
+def _hint(found: Sequence[tuple[ForeignCatalogue, Planned]]) -> None:
+    counts = Counter((each.title, reason.kind) for each, task in found for reason in task.reasons)
+    hints = {(each.title, kind): told for each, _ in found for kind, told in each.hints.items()}
+    for kind, told in hints.items():
         if counts[kind]:
             click.echo(f"{counts[kind]} {told}", err=True)
+    notes = Counter(note for _, task in found for note in task.notes if not task.reasons)
+    for note, count in notes.most_common(_MOST_NOTES):
+        click.echo(clean(f"{count} task{'s' * (count > 1)}: {note}"), err=True)

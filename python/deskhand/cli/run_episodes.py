@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deskhand.cli.assets import use_assets
+from deskhand.cli.assets import use_assets, use_consent
 from deskhand.cli.common import examples, quiet_option
-from deskhand.cli.planning import announce, plan
+from deskhand.cli.planning import announce, plan, usual_backend
 from deskhand.cli.run_progress import Course, screen_for, showing
 
 if TYPE_CHECKING:
@@ -46,13 +46,17 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
         "deskhand run --agent nothing --backend docker --image deskhand/desktop --out runs/nothing",
         "deskhand run osworld:OSWorld --plan            # which of its tasks can run here, and why not",
         "deskhand run osworld:OSWorld/os --backend docker --agent openai:gpt-5.4 --out runs/osworld",
+        "deskhand run harbor:tasks --agent openai:gpt-5.4 --out runs/harbor",
         "deskhand run --shard 2/8 --ledger postgresql://runner@db/episodes --out /data/run    # one of eight jobs",
     )
 )
 @click.argument("tasks", metavar="[TASK...]", nargs=-1)
 @click.option("--out", metavar="DIR", type=click.Path(file_okay=False), help="The run's directory.  [required]")
 @click.option(
-    "--plan", "only_plan", is_flag=True, help="Only say which tasks of osworld:PATH can run here, and why not."
+    "--plan",
+    "only_plan",
+    is_flag=True,
+    help="Only say which tasks of osworld:PATH or harbor:PATH can run here, and why not.",
 )
 @click.option(
     "--assets",
@@ -75,6 +79,18 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
 @click.option("--engine", help="What places workers: local, or ray. [default: local]")
 @click.option("--backend", help="Where desktops run: local (the default), or docker.")
 @click.option("--image", help="The container image, instead of the tasks' own.")
+@click.option(
+    "--network",
+    metavar="HOST",
+    multiple=True,
+    help="A host that tasks of harbor:PATH may reach, if they do not refuse a network. By default there is none.",
+)
+@click.option(
+    "--env",
+    metavar="NAME",
+    multiple=True,
+    help="A variable of yours that tasks of harbor:PATH may read, where they ask for it.",
+)
 @click.option("--shard", metavar="I/N", callback=_shard, help="Play only part I (0 to N-1) of N.")
 @click.option(
     "--ledger",
@@ -105,6 +121,8 @@ def run(  # each is an option
     engine: str | None,
     backend: str | None,
     image: str | None,
+    network: tuple[str, ...],
+    env: tuple[str, ...],
     shard: tuple[int, int],
     ledger: str | None,
     run_seed: int | None,
@@ -113,19 +131,25 @@ def run(  # each is an option
 ) -> int:
     """Have an agent do tasks, each on a desktop of its own, and record the results.
 
-    TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, `osworld:PATH`, or `module:Class`;
-    all that ship when none is named. A DIR that has a run continues that run: finished episodes stay, and options that are not
-    given keep their values. Ctrl-C gives back the episodes under way and ends; a second one ends at once. Nothing is lost
-    either way.
+    TASK is a name, a pattern (`text-*`), `tag:text`, `level:2`, a folder with a task.toml, `osworld:PATH`, `harbor:PATH`, or
+    `module:Class`; all that ship when none is named. A DIR that has a run continues that run: finished episodes stay, and
+    options that are not given keep their values. Ctrl-C gives back the episodes under way and ends; a second one ends at once.
+    Nothing is lost either way.
 
     `osworld:PATH` means a checkout of OSWorld, and `osworld:PATH/DOMAIN`, `osworld:PATH/DOMAIN/ID` or `osworld:PATH/LIST.json`
     some of its tasks. Upstream's code evaluates them, in the environment that `deskhand assets evaluators` makes or that
     DESKHAND_OSWORLD_PYTHON names.
 
+    `harbor:PATH` means a task in Harbor's format or a folder of them, `harbor:PATH/hello-*` some of these. They run in
+    containers of images that are built from their Dockerfiles. A Dockerfile is foreign code, which the engine runs as root,
+    with its network, while it builds.
+
     Tasks, agents and records are code: run only those that you trust. What a DIR itself names of them (tasks that do not ship,
     module:function, replay:PATH, a ledger elsewhere) has to be named again to go on.
     """
     use_assets(assets)
+    use_consent(network, env)
+    backend = backend or usual_backend(tasks)
     if only_plan:
         plan(tasks, backend=backend or "local", as_json=as_json)
         return 0
@@ -205,11 +229,15 @@ def _again(out: str, begun: Begun, ledger: str | None) -> str:
     from deskhand.episodes.ledger import ledger_name  # noqa: PLC0415 # likewise
     from deskhand.episodes.play.agents import is_code  # noqa: PLC0415 # see run
     from deskhand.episodes.tasks.catalogue import ships  # noqa: PLC0415 # likewise
+    from deskhand.episodes.tasks.harbor.consent import allowed  # noqa: PLC0415 # likewise
 
     plan, shard = begun.plan, begun.plan.shard
     words = ["deskhand", "run", *(name for name in plan.tasks if not ships(name)), "--out", out]
     words += ["--agent", plan.agent] if is_code(plan.agent) else []
     words += ["--host"] if plan.host else []
+    given = allowed()
+    words += [word for host in given.hosts for word in ("--network", host)]
+    words += [word for name in given.variables for word in ("--env", name)]
     words += ["--shard", f"{shard[0]}/{shard[1]}"] if shard != (0, 1) else []
     words += ["--ledger", ledger_name(ledger)] if ledger is not None else []
     return shlex.join(words)

@@ -27,7 +27,7 @@ from deskhand.episodes.play.failures import blame, described, unwritten
 from deskhand.episodes.play.supervision import Stop, SupervisedThread
 from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.task import Grade, instance_seed
-from deskhand.errors import BackendError, DeskhandError, DeskhandTimeout, DesktopLost, EpisodeError, shown
+from deskhand.errors import BackendError, DeskhandError, DeskhandTimeout, DesktopLost, EpisodeError, LaunchFailed, shown
 from deskhand.machine.program import Program
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ VERSION = 1
 
 _START_LIMIT = 120.0
 _SETUP_LIMIT = 180.0
-_EVALUATE_LIMIT = 120.0
 _GRACE = 2.0
 _STILL = Settle(timeout=10.0)
 _LAST = Settle(timeout=5.0)
@@ -193,7 +192,7 @@ class _Attempt:
     def _play(self, places: Places, run_seed: int) -> None:
         task, key = self.task, self.key
         self.instance = instance_seed(run_seed, task.name, key.variant, key.seed)
-        self._bounded("what the task needs", self.task.ready, _SETUP_LIMIT, Cause.CANNOT_RUN)
+        self._bounded("what the task needs", task.ready, task.ready_limit, Cause.CANNOT_RUN)
         self._bounded("the task's parameters", self._prepare, _SETUP_LIMIT, Cause.SETUP_FAILED)
         self.record.event(
             "begin",
@@ -218,9 +217,8 @@ class _Attempt:
                 self.record.event("answer", text=self.answer)
             with self._timed("evaluate"):
                 if not desktop.closed:
-                    self._bounded(
-                        "evaluation", lambda: self._evaluate(desktop), _EVALUATE_LIMIT, Cause.EVALUATOR_FAILED, desktop
-                    )
+                    limit = task.evaluation_limit
+                    self._bounded("evaluation", lambda: self._evaluate(desktop), limit, Cause.EVALUATOR_FAILED, desktop)
                     self._look_for_crashes(desktop)
             self.record.event("evaluate", seconds=self.times["evaluate"])
 
@@ -375,6 +373,9 @@ class _Attempt:
             raise error
         if isinstance(error, DesktopLost):
             raise _Over(Cause.DESKTOP_LOST, described(error))
+        if desktop is None and isinstance(error, LaunchFailed):
+            # What a desktop is started from could not be made, for a reason that is not the task's.
+            raise _Over(Cause.DESKTOP_START, described(error), error)
         if desktop is not None and (gone := _gone(desktop)):
             raise _Over(Cause.DESKTOP_LOST, f"{gone} (seen after {described(error)})")
         raise _Over(failed, described(error), error)

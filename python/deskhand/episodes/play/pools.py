@@ -17,8 +17,10 @@ from deskhand.launchers.docker.spec import Limits
 from deskhand.pool.pool import Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
+    from deskhand.desktop.desktop import Desktop
     from deskhand.episodes.tasks.task import Task
 
 BACKENDS = ("local", "docker")
@@ -50,6 +52,10 @@ class DesktopPools:
             raise EpisodeError(f"there is no backend {backend!r}; there are: {', '.join(BACKENDS)}")
         if image is not None and backend != "docker":
             raise EpisodeError(f"desktops of {backend!r} have no image: add --backend docker, or leave --image out")
+        built = next((task.name for task in tasks if task.builds_image), None)
+        if built is not None and (image is not None or backend != "docker"):
+            wrong = "leave --image out" if image is not None else "add --backend docker"
+            raise EpisodeError(f"the task {built} builds an image for its desktop: {wrong}, or leave the task out")
         self._tasks = list(tasks)
         self._backend = backend
         self._desktops = desktops
@@ -64,8 +70,12 @@ class DesktopPools:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def places(self, task: Task) -> Pool:
+    def places(self, task: Task) -> Pool | _Later:
         """The pool with the desktops of a task."""
+        # A pool may start a desktop at once, and its image may not be there yet.
+        return _Later(lambda: self._pool(task)) if task.builds_image else self._pool(task)
+
+    def _pool(self, task: Task) -> Pool:
         kind = self._kind(task)
         with self._lock:
             if kind not in self._pools:
@@ -121,15 +131,26 @@ class DesktopPools:
     def _kind(self, task: Task) -> tuple[object, ...]:
         if self._backend == "local":
             return (task.screen,)
-        return (task.screen, self._image or task.image, task.network, task.resources)
+        variables = tuple(sorted(task.environment.items()))
+        return (task.screen, self._image or task.image, task.network, task.resources, variables)
 
     def _options(self, task: Task) -> dict[str, Any]:
         if self._backend == "local":
             return {"env": _ENVIRONMENT}
         resources = task.resources
         return {
-            "env": _ENVIRONMENT,
+            "env": {**_ENVIRONMENT, **task.environment},
             "image": self._image or task.image,
             "network": task.network,
             "limits": Limits(memory=resources.most_memory, cpus=resources.most_cpus),
         }
+
+
+class _Later:
+    """The desktops of a pool that is made when the first of them is wanted."""
+
+    def __init__(self, pool: Callable[[], Pool]) -> None:
+        self._pool = pool
+
+    def acquire(self, timeout: float | None = None) -> AbstractContextManager[Desktop]:
+        return self._pool().acquire(timeout)

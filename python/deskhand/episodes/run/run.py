@@ -27,8 +27,7 @@ from deskhand.episodes.run.engines import ENGINES
 from deskhand.episodes.run.host import describe
 from deskhand.episodes.run.plan import Plan
 from deskhand.episodes.run.worker_name import abandon_dead
-from deskhand.episodes.tasks.catalogue import digest, find_tasks, ships
-from deskhand.episodes.tasks.osworld.collection import PREFIX
+from deskhand.episodes.tasks.catalogue import catalogue_of, digest, find_tasks, ships
 from deskhand.errors import ActionError, EpisodeError, LaunchFailed, shown
 from deskhand.launchers.docker.engine import connect_engine
 
@@ -339,8 +338,8 @@ def _option(name: str) -> str:
 
 def _absolute(name: str) -> str:
     """Make the path of a folder of tasks absolute."""
-    if name.startswith(PREFIX):
-        return PREFIX + str(Path(name.removeprefix(PREFIX)).absolute())
+    if (foreign := catalogue_of(name)) is not None:
+        return foreign.prefix + str(Path(name.removeprefix(foreign.prefix)).absolute())
     return str(Path(name).absolute()) if "/" in name or name in {".", ".."} or Path(name).is_dir() else name
 
 
@@ -379,7 +378,7 @@ def _images(settings: Mapping[str, Any], tasks: Sequence[Task]) -> dict[str, str
         return {}
     with contextlib.closing(connect_engine()) as engine:
         found = {}
-        for name in sorted({settings["image"] or task.image for task in tasks}):
+        for name in sorted({settings["image"] or task.image for task in tasks if not task.builds_image}):
             try:
                 with engine.translated(f"the image {name}"):
                     found[name] = str(engine.api.inspect_image(name)["Id"])

@@ -24,14 +24,20 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.arguments import expect_texts
 from deskhand.episodes.tasks import suite
 from deskhand.episodes.tasks.folders import TASK_FILE, FolderTask, is_task_folder, load_folder, own_error
-from deskhand.episodes.tasks.osworld.collection import PREFIX
-from deskhand.episodes.tasks.osworld.task import OSWorldTask, load_tasks
+from deskhand.episodes.tasks.foreign import ForeignTask
+from deskhand.episodes.tasks.harbor import task as harbor
+from deskhand.episodes.tasks.osworld import task as osworld
 from deskhand.episodes.tasks.task import Resources, Task, TaskLimits, instance_seed
 from deskhand.errors import TaskError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
+
+    from deskhand.episodes.tasks.foreign import ForeignCatalogue
+
+FOREIGN: tuple[ForeignCatalogue, ...] = (osworld.CATALOGUE, harbor.CATALOGUE)
+"""The tasks of other benchmarks."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _GLOB = re.compile(r"[*?\[]")
@@ -47,7 +53,8 @@ def find_tasks(names: Sequence[str] = ()) -> list[Task]:
 
     Args:
         names: Each is a task's name, a pattern of names (`text-*`), `tag:text`, `level:2`, a folder with a `task.toml` or with
-            such folders in it, `osworld:PATH` for tasks of OSWorld, or `module:Class`. Without names, every task that ships.
+            such folders in it, `osworld:PATH` for tasks of OSWorld, `harbor:PATH` for those of Harbor, or `module:Class`.
+            Without names, every task that ships.
 
     Raises:
         TaskError: There is no such task, a task is invalid, or two of them have the same name.
@@ -67,12 +74,17 @@ def find_tasks(names: Sequence[str] = ()) -> list[Task]:
 
 def ships(wanted: object) -> bool:
     """Whether a name for `find_tasks` means tasks that ship, and no foreign code."""
-    if not isinstance(wanted, str) or "/" in wanted or wanted.startswith(PREFIX):
+    if not isinstance(wanted, str) or "/" in wanted or catalogue_of(wanted) is not None:
         return False
     # In the same order as in `_select`.
     if wanted.startswith(("tag:", "level:")) or wanted in built_in():
         return True
     return _CLASS.fullmatch(wanted) is None and _GLOB.search(wanted) is not None and not Path(wanted).is_dir()
+
+
+def catalogue_of(wanted: str) -> ForeignCatalogue | None:
+    """The catalogue of another benchmark whose tasks a name means; None if it means others."""
+    return next((each for each in FOREIGN if wanted.startswith(each.prefix)), None)
 
 
 @functools.cache
@@ -124,8 +136,8 @@ def _sources(cls: type[Task]) -> Iterable[tuple[str, bytes]]:
     if issubclass(cls, FolderTask):
         files = (path for path in cls.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
         return [(str(path.relative_to(cls.folder)), _read(cls, path)) for path in files]
-    if issubclass(cls, OSWorldTask):
-        return [(cls.entry.path.name, cls.entry.data)]
+    if issubclass(cls, ForeignTask):
+        return cls.source()
     found: dict[Path, ModuleType] = {}
     for base in cls.__mro__:
         if base not in {Task, object} and issubclass(base, Task):
@@ -157,8 +169,8 @@ def _collect(module: ModuleType, found: dict[Path, ModuleType]) -> None:
 
 
 def _select(wanted: str) -> list[Task]:  # noqa: PLR0911 # one for each form
-    if wanted.startswith(PREFIX):
-        return [_checked(task) for task in load_tasks(wanted)]
+    if (foreign := catalogue_of(wanted)) is not None:
+        return [_checked(task) for task in foreign.load(wanted)]
     if wanted.startswith("tag:"):
         return _tagged(wanted, [task for task in built_in().values() if wanted[4:] in task.tags])
     if wanted.startswith("level:"):
@@ -257,8 +269,8 @@ def _checked(task: Task) -> Task:
 
 def _origin(task: Task) -> str:
     cls = type(task)
-    if issubclass(cls, OSWorldTask):
-        return str(cls.entry.path)
+    if issubclass(cls, ForeignTask):
+        return cls.origin
     return str(cls.folder) if issubclass(cls, FolderTask) else f"{cls.__module__}:{cls.__qualname__}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ class Task(ABC):
         programs: The programs that its desktop's machine needs; a run names missing ones before it begins.
         masks: Regions of its screen (x, y, width, height) that differ between two runs of one instance, such as a clock.
         evaluates_once: Whether evaluating acts on the desktop, so that it cannot be done twice to see whether it is steady.
+        environment: Added to the environment of everything on its desktop.
+        builds_image: Whether `ready` builds `image`, so that it need not be there before.
+        ready_limit: Seconds that `ready` may take.
+        evaluation_limit: Seconds that an evaluation may take.
     """
 
     name: ClassVar[str]
@@ -99,6 +104,10 @@ class Task(ABC):
     programs: ClassVar[tuple[str, ...]] = ()
     masks: ClassVar[tuple[tuple[int, int, int, int], ...]] = ()
     evaluates_once: ClassVar[bool] = False
+    environment: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    builds_image: ClassVar[bool] = False
+    ready_limit: ClassVar[float] = 180.0
+    evaluation_limit: ClassVar[float] = 120.0
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         """The values that differ between two instances, as JSON data; all chance comes from `random`."""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.episodes.tasks.osworld.taskfile import LARGEST, TaskFile, named, parse_task
+from deskhand.episodes.tasks.reading import read_bounded
 from deskhand.errors import TaskError, shown
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _listed(name: str, path: Path, root: Path) -> list[tuple[str, str]]:
     if not path.exists() and path == root / _LIST:
         return _all_of(name, root)
     try:
-        found = json.loads(_read(path, _LARGEST_LIST))
+        found = json.loads(read_bounded(path, _LARGEST_LIST))
     except OSError as error:
         raise TaskError(name, f"the list {path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -131,27 +130,10 @@ def _all_of(name: str, root: Path) -> list[tuple[str, str]]:
 def _entry(root: Path, domain: str, id_: str) -> Entry:
     path = root / _EXAMPLES / domain / f"{id_}.json"
     try:
-        data = _read(path, LARGEST)
+        data = read_bounded(path, LARGEST)
     except OSError as error:
         return Entry(domain, id_, path, b"", None, f"its file cannot be read: {error.strerror or error}")
     try:
         return Entry(domain, id_, path, data, parse_task(data, domain=domain, id=id_))
     except TaskError as error:
         return Entry(domain, id_, path, data, None, error.message)
-
-
-def _read(path: Path, limit: int) -> bytes:
-    """Read a regular file that is not a link, of at most `limit` bytes.
-
-    Raises:
-        OSError: It is anything else, or larger.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError("it is not a regular file")
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise OSError(f"it is larger than {limit} bytes")
-    return data

@@ -6,8 +6,9 @@ This module owns the reasons and their words. What must never appear here: how w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
+from deskhand.episodes.tasks.foreign import Reason
 from deskhand.episodes.tasks.osworld.needs import Table, needs_of
 
 if TYPE_CHECKING:
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.osworld.needs import Needs
     from deskhand.episodes.tasks.osworld.taskfile import TaskFile
 
-Kind: TypeAlias = Literal["broken", "login", "network", "rights", "differs", "application", "file", "evaluator"]
-
-KINDS: tuple[Kind, ...] = ("broken", "login", "network", "rights", "differs", "application", "file", "evaluator")
+KINDS = ("broken", "login", "network", "rights", "differs", "application", "file", "evaluator")
 """The kinds of reasons, from those that no one can change here to those that one command changes."""
 
 _SHOWN = 3
@@ -43,19 +42,6 @@ class Facts:
     packages: frozenset[str] | None
     version: str
     local: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a task cannot run.
-
-    Attributes:
-        kind: What kind of reason it is.
-        text: The reason in words.
-    """
-
-    kind: Kind
-    text: str
 
 
 def reasons(task: TaskFile, facts: Facts, table: Table) -> list[Reason]:

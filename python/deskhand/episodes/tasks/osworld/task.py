@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deskhand.episodes.tasks.foreign import ForeignCatalogue, ForeignTask, Planned, Reason
 from deskhand.episodes.tasks.osworld.assets import find_assets
-from deskhand.episodes.tasks.osworld.collection import find_entries
+from deskhand.episodes.tasks.osworld.collection import PREFIX, find_entries
 from deskhand.episodes.tasks.osworld.evaluating import evaluate
 from deskhand.episodes.tasks.osworld.evaluators import find_evaluators, load_table
-from deskhand.episodes.tasks.osworld.here import facts_before, lacking_programs
+from deskhand.episodes.tasks.osworld.here import facts_before, facts_here, lacking_programs
 from deskhand.episodes.tasks.osworld.needs import needs_of
-from deskhand.episodes.tasks.osworld.plan import reasons
+from deskhand.episodes.tasks.osworld.plan import KINDS, reasons
 from deskhand.episodes.tasks.osworld.steps import Steps, prepare
-from deskhand.episodes.tasks.task import Grade, Resources, Task, TaskLimits
+from deskhand.episodes.tasks.task import Grade, Resources, TaskLimits
 from deskhand.errors import TaskError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from deskhand.episodes.tasks.context import TaskContext
     from deskhand.episodes.tasks.osworld.collection import Entry
@@ -28,7 +29,7 @@ FAIL = "FAIL"
 """The last line of an agent's answer that says that a task cannot be done, as in upstream's action spaces."""
 
 
-class OSWorldTask(Task):
+class OSWorldTask(ForeignTask):
     """A task of OSWorld; `load_tasks` makes a class for each file.
 
     Attributes:
@@ -42,6 +43,11 @@ class OSWorldTask(Task):
     limits: ClassVar[TaskLimits] = TaskLimits(steps=100, seconds=3600.0)
     resources: ClassVar[Resources] = Resources(memory=1 << 30, most_memory=4 << 30)
     evaluates_once: ClassVar[bool] = True
+
+    @classmethod
+    def source(cls) -> Iterable[tuple[str, bytes]]:
+        """Its file."""
+        return [(cls.entry.path.name, cls.entry.data)]
 
     def ready(self) -> None:
         """Check what can be known before a desktop is taken.
@@ -119,6 +125,28 @@ def load_tasks(name: str) -> list[OSWorldTask]:
     return [_made(entry) for entry in find_entries(name)]
 
 
+def plan_tasks(name: str, backend: str) -> Iterator[Planned]:
+    """Whether each task that a name means can run here; see `collection.find_entries`."""
+    facts, known = facts_here(backend), load_table()
+    for entry in find_entries(name):
+        broken = [Reason("broken", entry.broken)]
+        found = broken if entry.task is None else reasons(entry.task, facts, known)
+        yield Planned(entry.domain, entry.id, found)
+
+
+CATALOGUE = ForeignCatalogue(
+    prefix=PREFIX,
+    title="OSWorld",
+    kinds=KINDS,
+    load=load_tasks,
+    plan=plan_tasks,
+    hints={
+        "file": "lack a file: deskhand assets fetch osworld:PATH, where there is a network",
+        "evaluator": "lack upstream's evaluators: deskhand assets evaluators osworld:PATH, where there is a network",
+    },
+)
+
+
 def _made(entry: Entry) -> OSWorldTask:
     words = f"osworld-{entry.domain}-{entry.id}".lower()
     name = "-".join(part for part in "".join(char if char.isalnum() else "-" for char in words).split("-") if part)
@@ -126,6 +154,7 @@ def _made(entry: Entry) -> OSWorldTask:
         "__doc__": f"The task of {entry.path}.",
         "__module__": __name__,
         "entry": entry,
+        "origin": str(entry.path),
         "name": name,
         "tags": ("osworld", entry.domain),
     }
