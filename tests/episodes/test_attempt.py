@@ -170,7 +170,7 @@ def test_plain_answers_of_an_evaluation_are_grades(value: Any, score: float) -> 
 
 def test_phases_that_take_too_long_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deskhand.episodes.play.attempt._SETUP_LIMIT", 0.2)
-    monkeypatch.setattr("deskhand.episodes.play.attempt._EVALUATE_LIMIT", 0.2)
+    monkeypatch.setattr(Broken, "evaluation_limit", 0.2)
 
     def for_ever() -> None:
         while True:
