@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(VENV)/.requirements $(VENV)/.built $(VENV)/.newest ## Install the packages needed, make the virtual environment, build the extension
+setup: $(VENV)/.requirements $(VENV)/.built $(VENV)/.newest $(VENV)/docs/.made ## Install the packages needed, make the virtual environment, build the extension
 
 # What the demo needs comes first, and is all that `make demo` installs.
 $(VENV)/.demo-packages: tools/packages-demo.txt tools/install-packages
@@ -104,13 +104,14 @@ blocks: setup ## Measure each building block of the imaging engine and of the X1
 	cargo bench --package deskhand-imaging --bench blocks
 	cargo bench --package deskhand-capture --bench connection
 
-$(VENV)/docs/.made: tools/docs/requirements.txt
+# The generator of the site, which shares no package with ours.
+$(VENV)/docs/.made: tools/docs/requirements.txt $(VENV)/.packages
 	@rm -rf $(VENV)/docs
 	@$(PYTHON) -m venv $(VENV)/docs
 	@$(VENV)/docs/bin/python -m pip install --quiet --no-deps --requirement tools/docs/requirements.txt
 	@touch $@
 
-docs: setup $(VENV)/docs/.made ## Build the documentation site in target/docs/site/ and the manual pages in target/man/
+docs: setup ## Build the documentation site in target/docs/site/ and the manual pages in target/man/
 	@$(BIN)/python -m tools.docs --site target/docs --man target/man
 	@cd target/docs && ../../$(VENV)/docs/bin/zensical build --strict --clean --config-file mkdocs.yml
 	@echo "Open target/docs/site/index.html"

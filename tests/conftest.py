@@ -58,6 +58,8 @@ _LONG = (
     "integration/test_bench_elements.py",
     "episodes/test_suite.py",
     "watch/test_page.py",
+    "docs/test_site.py",
+    "docs/test_starts.py",
     "episodes/test_run.py",
     "integration/test_typing.py",
     "integration/test_wheel.py",
@@ -76,6 +78,8 @@ _DRIVING_FOLDERS = {"conformance", "containers", "faults", "integration"}
 _DRIVING_FILES = {
     "compatibility/test_page.py",
     "docs/test_examples.py",
+    "docs/test_site.py",
+    "docs/test_starts.py",
     "episodes/test_browser.py",
     "episodes/test_crash.py",
     "episodes/test_demo_episodes.py",

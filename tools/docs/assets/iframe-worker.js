@@ -18,7 +18,7 @@ if (location.protocol === "file:") {
       });
       inside.importScripts = (...scripts) => scripts.reduce((before, script) => before.then(() => load(script)), Promise.resolve());
       inside.postMessage = (data) => {
-        const event = new MessageEvent("message", {data});
+        const event = new MessageEvent("message", {data: structuredClone(data)});
         this.dispatchEvent(event);
         if (this.onmessage) this.onmessage(event);
       };
@@ -27,7 +27,7 @@ if (location.protocol === "file:") {
     }
 
     postMessage(data) {
-      this.ready.then(() => this.frame.contentWindow.dispatchEvent(new MessageEvent("message", {data})));
+      this.ready.then(() => this.frame.contentWindow.dispatchEvent(new MessageEvent("message", {data: structuredClone(data)})));
     }
 
     terminate() {
