@@ -15,7 +15,7 @@ from deskhand.errors import BackendError
 from deskhand.launchers import registry
 
 # The guard gives programs 1 s and the X server 2 s before it kills them.
-_END_LIMIT = 10.0
+_END_LIMIT = 30.0
 _CLEAN_LIMIT = 2.0
 _POLL = 0.005
 _PEER = struct.Struct("3i")

@@ -6,6 +6,7 @@ kept of their answers, is in Rust (`rust/elements`).
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from deskhand._core.elements import Element, Elements
@@ -222,8 +223,9 @@ class ElementReader:
         """What may open in front of an element before it is clicked, as the end of a sentence about it; empty for nothing."""
         if self._session is None or self._tree.toolkit(element.ref) != GTK3 or "focused" in element.states:
             return ""
-        since = self._session.since_written(int(element.ref[1:]))
-        return _LIST if since is not None and since < _LIST_OPENS else ""
+        written = self._session.since_written(int(element.ref[1:]))
+        keyed = self._watch.clock() - self._watch.keyed
+        return _LIST if min(keyed, math.inf if written is None else written) < _LIST_OPENS else ""
 
     def interrupt(self) -> None:
         """From another thread: end the reading under way, which raises `Interrupted`."""

@@ -5,10 +5,11 @@ This module knows which input did not arrive. It has no order of actions (see `p
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from deskhand._core.events import Answer, Event, KeyDown, Pause, PointerMove, Step
+from deskhand._core.events import Answer, Event, KeyDown, KeyUp, Pause, PointerMove, Step
 from deskhand._core.geometry import check_point
 from deskhand._core.settle import Reason, Settle, SettleResult
 from deskhand.actions import Type
@@ -133,6 +134,9 @@ class Sender:
 
     def note_answer(self, action: Action, events: Sequence[Step], result: SettleResult) -> None:
         """Note that a text appeared, or that it changed nothing where the keyboard focus is unknown."""
+        if result.settled and result.first_change is not None:
+            # An application tells its elements of what keys do before it draws that.
+            self._watch.keyed = -math.inf
         if isinstance(action, Type) and events and not self._backend.tells_focus:
             self.unanswered |= result.reason is Reason.UNCHANGED
             if result.first_change is not None and not self.unanswered:
@@ -174,6 +178,8 @@ class Sender:
             self._core.watch_over()
         self._backend.allow(self.limit)
         missed = self._backend.send(batch)
+        if isinstance(batch[-1], KeyUp):
+            self._watch.keyed = self._clock()
         if missed is not None and missed.obstacle == "unread":
             self.held_up = True
         elif missed is not None:

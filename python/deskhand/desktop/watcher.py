@@ -7,6 +7,7 @@ here: input, a lock (callers hold the desktop's), a rule of settling (see `deskh
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ class Watch:
         clock: Monotonic seconds.
         before: The screen's generation before what was sent since `catch_up`, as far as that is known.
         stop: Set from another thread to end the wait under way with `Interrupted`.
+        keyed: When the last keys were sent that no application is known to have answered.
     """
 
     def __init__(self, backend: Backend, clock: Callable[[], float]) -> None:
@@ -53,6 +55,7 @@ class Watch:
         self._epoch = self._screen.epoch
         self._mark: int | None = None
         self.before: int = self._seen
+        self.keyed: float = -math.inf
 
     def check_stop(self) -> None:
         """Raise `Interrupted` if a stop was asked for."""
