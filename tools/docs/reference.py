@@ -86,7 +86,12 @@ API = {
         "Operation Interceptor CallContext calling SafetyCheck",
     ),
     "pools": Room("Pools", "Desktops that are kept ready.", "Pool PoolStatus pool.lease.Lease"),
-    "coroutines": Room("Coroutines", "The same for asyncio.", "AsyncDesktop AsyncShell AsyncPool"),
+    "coroutines": Room(
+        "Coroutines",
+        "The same for asyncio.",
+        "AsyncDesktop AsyncShell AsyncPool aio.parts.AsyncClipboard aio.parts.AsyncWindows aio.parts.AsyncMachine "
+        "aio.parts.AsyncHost aio.parts.AsyncLocator aio.parts.AsyncExpectations",
+    ),
     "watching": Room("Watching", "A live page for people.", "watch", whole=True),
     **{
         f"providers-{name.replace('_', '-')}": Room(title, "", f"providers.{name}", whole=True)
