@@ -84,6 +84,7 @@ def test_its_solution_scores_1_and_nothing_0_each_time(make: Callable[..., Path]
         assert nothing["reason"] == "its tests give 0: cat: done.txt: No such file or directory"
 
 
+@pytest.mark.soak
 def test_an_image_without_a_desktop_gets_one(make: Callable[..., Path], engine: Engine) -> None:
     # One of Debian with the packages of a desktop, so that they need not be installed each time.
     minimal_image()
@@ -140,6 +141,7 @@ def test_an_agent_and_its_tests_have_what_the_task_gives(
     assert result["reason"] == "its tests give 0.5: hello secret 1000 /app by-agent"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("toml", "test", "said"),
     [
@@ -159,6 +161,7 @@ def test_tests_without_a_score_are_no_score(make: Callable[..., Path], toml: str
     assert said in result["detail"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -174,6 +177,7 @@ def test_an_image_that_cannot_be_built_leaves_nothing(make: Callable[..., Path],
     assert said in result["detail"]
 
 
+@pytest.mark.soak
 def test_a_run_goes_on_after_an_interruption_and_past_an_image_that_fails(
     make: Callable[..., Path], driver_environment: dict[str, str], tmp_path: Path
 ) -> None:
