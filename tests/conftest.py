@@ -118,6 +118,7 @@ EVIDENCE_ONLY = {
     "containers/test_applications.py": "every application of the image with all of them",
     "containers/test_daemon.py": "an engine that is ended and started again",
     "containers/test_throttled.py": "a container with a tenth of a processor, alone on a quiet machine",
+    "elements/test_late_places.py": "a browser that tells places late, alone on a quiet machine",
     "episodes/test_ray_partition.py": "nodes of a cluster that are cut off from each other",
 }
 collect_ignore = [] if os.environ.get("DESKHAND_EVIDENCE") == "1" else list(EVIDENCE_ONLY)

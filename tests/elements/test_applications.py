@@ -25,13 +25,11 @@ if TYPE_CHECKING:
     from deskhand import Desktop
 
 _ROWS, _COLUMNS = 250, 8
-_PATIENCE = 60.0
+PATIENCE = 60.0
 # In the long form a browser is started so often.
 _STARTS = 20 if os.environ.get("DESKHAND_EVIDENCE") else 1
 # And so many links of a page are clicked, in sight or not.
 _CLICKS = 200 if os.environ.get("DESKHAND_EVIDENCE") else 0
-# And so often a link is clicked right after a turn of the wheel.
-_SCROLLS = 200 if os.environ.get("DESKHAND_EVIDENCE") else 12
 _FIREFOX = """
 user_pref("browser.aboutwelcome.enabled", false);
 user_pref("browser.shell.checkDefaultBrowser", false);
@@ -40,7 +38,7 @@ user_pref("startup.homepage_welcome_url", "");
 """
 
 
-def _page(path: Path, rows: int = _ROWS) -> str:
+def page(path: Path, rows: int = _ROWS) -> str:
     """A page of links in a table; its title names the one that was clicked last. Its address."""
     cells = "".join(
         "<tr>" + "".join(f"<td><a href='#{row}-{column}'>link {row}-{column}</a></td>" for column in range(_COLUMNS))
@@ -60,8 +58,8 @@ def _firefox_command(url: str, profile: Path) -> list[str]:
 BROWSERS: dict[str, Callable[[str, Path], list[str]]] = {"chromium": chromium_command, "firefox": _firefox_command}
 
 
-def _says(desktop: Desktop, what: str) -> bool:
-    return until(lambda: any(window.title.startswith(what) for window in desktop.windows.list()), _PATIENCE)
+def says(desktop: Desktop, what: str) -> bool:
+    return until(lambda: any(window.title.startswith(what) for window in desktop.windows.list()), PATIENCE)
 
 
 def _names(desktop: Desktop, role: str) -> set[str]:
@@ -95,10 +93,10 @@ def test_a_page_is_there_however_early_it_is_read(launch: Callable[..., Desktop]
         home = tmp_path / str(number)
         home.mkdir()
         desktop = launch(size=(1000, 700))
-        desktop.start(BROWSERS[browser](_page(home / "page.html", 5), home / "profile"), timeout=_PATIENCE)
+        desktop.start(BROWSERS[browser](page(home / "page.html", 5), home / "profile"), timeout=PATIENCE)
 
         wanted = {f"link {row}-{column}" for row in range(5) for column in range(_COLUMNS)}
-        assert until(partial(_shows, desktop, "link", wanted), _PATIENCE), (number, _names(desktop, "link"))
+        assert until(partial(_shows, desktop, "link", wanted), PATIENCE), (number, _names(desktop, "link"))
         desktop.close()
 
 
@@ -107,8 +105,8 @@ def test_a_page_is_there_however_early_it_is_read(launch: Callable[..., Desktop]
 @pytest.mark.parametrize("browser", BROWSERS)
 def test_a_link_is_scrolled_to(launch: Callable[..., Desktop], tmp_path: Path, browser: str) -> None:
     desktop = launch(size=(1000, 700))
-    desktop.start(BROWSERS[browser](_page(tmp_path / "page.html"), tmp_path / "profile"), timeout=_PATIENCE)
-    desktop.find("link", "link 0-0", exact=True).wait_for("visible", timeout=_PATIENCE)
+    desktop.start(BROWSERS[browser](page(tmp_path / "page.html"), tmp_path / "profile"), timeout=PATIENCE)
+    desktop.find("link", "link 0-0", exact=True).wait_for("visible", timeout=PATIENCE)
     choice = random.Random(7)
     anywhere = [f"{choice.randrange(_ROWS)}-{choice.randrange(_COLUMNS)}" for _ in range(_CLICKS)]
     for name in ("249-7", "0-0", "120-3", *anywhere):
@@ -116,32 +114,8 @@ def test_a_link_is_scrolled_to(launch: Callable[..., Desktop], tmp_path: Path, b
         # What is out of sight is no part of what is read.
         if name == "249-7":
             assert all(element.visible or element.name != f"link {name}" for element in desktop.elements())
-        link.click(timeout=_PATIENCE)
-        assert _says(desktop, f"at #{name}"), name
-
-
-def test_a_link_is_clicked_where_the_wheel_has_brought_it(launch: Callable[..., Desktop], tmp_path: Path) -> None:
-    """Chromium tells the places of before for some time after a turn, and the click comes at once."""
-    desktop = launch(size=(1000, 700))
-    desktop.start(chromium_command(_page(tmp_path / "page.html"), tmp_path / "profile"), timeout=_PATIENCE)
-    desktop.find("link", "link 0-0", exact=True).wait_for("visible", timeout=_PATIENCE)
-    choice = random.Random(3)
-    for number in range(_SCROLLS):
-        seen = desktop.elements()
-        page = next(element for element in seen if element.native_role == "document-web")
-        links = [
-            element for element in seen if element.role == "link" and element.point and 300 < element.point.y < 400
-        ]
-        link = choice.choice(links)
-        # Two notches are 240 pixels, and what is in the middle stays in sight.
-        turn = Scroll(element=page.ref, direction="up" if number % 4 == 3 else "down", magnitude=2)
-        if number % 2:
-            desktop.perform(turn, settle=False)
-            desktop.perform(LeftClick(element=link.ref))
-        else:
-            desktop.perform(turn, LeftClick(element=link.ref))
-        wanted = f"at #{link.name.removeprefix('link ')}"
-        assert _says(desktop, wanted), (number, wanted, [window.title for window in desktop.windows.list()])
+        link.click(timeout=PATIENCE)
+        assert says(desktop, f"at #{name}"), name
 
 
 def test_a_row_is_scrolled_to(desktop: Desktop, puppet: Puppet) -> None:

@@ -57,10 +57,12 @@ impl Collector {
         if young {
             app.checked = now;
         }
-        match self.seen.target.filter(|_| self.seen.scrolling || toolkit.is_late() || !toolkit.tells_changes()) {
-            Some(target) => app.look_again(target),
-            None if self.seen.deep => app.doubt_hidden(),
-            None => {}
+        let asked = self.seen.target.filter(|_| self.seen.scrolling || toolkit.is_late() || !toolkit.tells_changes());
+        if let Some(target) = asked {
+            app.look_again(target);
+        }
+        if self.seen.deep && !self.seen.scrolling {
+            app.doubt_hidden();
         }
         if young && piecemeal {
             for node in app.tree.nodes_mut().filter(|node| !node.shows(shown)) {

@@ -146,3 +146,16 @@ fn what_is_in_a_list_that_opens_is_asked_where_it_is() {
     let found = bus.read(changed(55, 55));
     assert_eq!(found.elements[2].area.unwrap().x, 50);
 }
+
+#[test]
+fn what_hides_is_asked_whether_it_shows_where_another_one_is_acted_on() {
+    for toolkit in ["Qt", "Chromium", "gtk"] {
+        let (mut bus, before) = bus(toolkit);
+        object(&mut bus, "/item").states = 0;
+        bus.event(":1.1", "/item", "StateChanged", "showing", 0, None);
+        object(&mut bus, "/item").states = SHOWING;
+        let target = Some(before.elements[1].reference);
+        let found = bus.read(Seen { deep: true, target, ..Seen::default() });
+        assert_eq!(found.elements[2].states, SHOWING, "{toolkit}");
+    }
+}
