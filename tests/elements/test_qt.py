@@ -161,7 +161,7 @@ def test_an_option_of_an_open_list_is_clicked(desktop: Desktop, puppet: Puppet) 
         desktop.perform(LeftClick(element=colour.ref))
         option = desktop.find("listitem", name).element(timeout=20)
         desktop.perform(LeftClick(element=option.ref))
-        assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)  # type: ignore[misc]
+        assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)
 
 
 @toolkits
@@ -184,6 +184,6 @@ def test_an_option_is_selected(desktop: Desktop, puppet: Puppet, *, editable: bo
     colour = desktop.find("combobox")
     for name in ("blue", "green"):
         colour.select(name, timeout=20)
-        assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)  # type: ignore[misc]
+        assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)
     with pytest.raises(DeskhandTimeout, match="offers no 'pink'"):
         colour.select("pink", timeout=1)

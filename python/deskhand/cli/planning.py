@@ -82,9 +82,9 @@ def announce(names: Sequence[str], *, backend: str) -> None:
 def _planned(names: Sequence[str], backend: str) -> list[tuple[ForeignCatalogue, Planned]]:
     found: dict[tuple[str, str, str], tuple[ForeignCatalogue, Planned]] = {}
     for name in names:
-        catalogue = catalogue_of(name)
-        for task in catalogue.plan(name, backend) if catalogue is not None else ():
-            found[name.partition(":")[0], task.domain, task.id] = catalogue, task  # type: ignore[assignment] # not None
+        if (catalogue := catalogue_of(name)) is not None:
+            for task in catalogue.plan(name, backend):
+                found[catalogue.prefix, task.domain, task.id] = catalogue, task
     return list(found.values())
 
 
