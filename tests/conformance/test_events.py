@@ -114,8 +114,7 @@ OVER_X = {"x11", "docker"}
         "x11",
         "xvnc",
         "x11vnc",
-        "x0tigervnc",
-        *(pytest.param(name, marks=pytest.mark.soak) for name in ("docker", "docker-vnc")),
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("x0tigervnc", "docker", "docker-vnc")),
     ],
 )
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:

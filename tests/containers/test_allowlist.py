@@ -25,6 +25,7 @@ from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.leftovers import own_labels, reap
 from faults.helpers import driver, until
 from faults.scale import EVIDENCE
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -129,6 +130,7 @@ def test_the_listed_host_is_reached_and_no_other(
     assert other.visits() == []
 
 
+@pytest.mark.soak
 def test_names_below_are_that_and_no_more(enclosed: deskhand.Desktop) -> None:
     # Nobody has such a name: what is let through fails later, and otherwise.
     for name in ("a.below.test", "a.b.below.test", "A.BELOW.test"):
@@ -274,6 +276,7 @@ def _own_addresses_of_version_6() -> list[str]:
     return [f"{address}%eth0" if address.startswith("fe80") else address for address in plain]
 
 
+@pytest.mark.soak
 def test_the_probes_find_what_is_open(
     contained: Callable[..., deskhand.Desktop], engine: Engine, listed: Neighbour, other: Neighbour
 ) -> None:
@@ -326,6 +329,7 @@ def sockets_of(pid: int) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.soak
 def test_no_port_is_opened(contained: Callable[..., deskhand.Desktop], engine: Engine, hosts: list[str]) -> None:
     before = owned_listeners()
     desktop = contained(network=hosts, vnc=True)
@@ -446,6 +450,7 @@ def test_a_killed_driver_leaves_nothing(engine: Engine, driver_environment: Mapp
             until(lambda: left(engine, directory) == set(), REMOVED_LIMIT, "the removal")  # noqa: B023
 
 
+@pytest.mark.soak
 def test_who_is_killed_with_his_guard_is_cleared_up_after(
     engine: Engine, driver_environment: Mapping[str, str]
 ) -> None:
@@ -475,8 +480,10 @@ def test_a_network_alone_is_cleared_up_after_too(engine: Engine, tmp_path: Path)
 CALLS = ["create_network", "create_container", "connect_container_to_network", "start", "create_container 2", "start 2"]
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("call", "when"),
+    soaked([(call, when) for call in CALLS for when in ("before", "after")], but=[("start 2", "after")]),
+)
 def test_an_interrupted_launch_leaves_nothing(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, call: str, when: str
 ) -> None:
@@ -521,6 +528,7 @@ def test_a_launch_that_fails_leaves_nothing(engine: Engine, monkeypatch: pytest.
     assert left(engine) == before
 
 
+@pytest.mark.soak
 def test_a_signal_at_any_moment_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
     before = left(engine)
     for delay in (0.1, 0.3, 0.5, 0.7, 0.9, 1.1) if EVIDENCE else (0.4, 0.8):
@@ -587,6 +595,7 @@ def test_what_is_no_host_is_refused_before_anything_is_made(engine: Engine, netw
     assert left(engine) == before
 
 
+@pytest.mark.soak
 def test_many_start_at_once(contained: Callable[..., deskhand.Desktop]) -> None:
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 # only here
 

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from containers.helpers import containers, own_name
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def test_a_container_comes_up_stays_and_goes(engine: Engine, driver_environment:
     assert not Path(f"/tmp/.X11-unix/X{told['display'].removeprefix(':')}").is_symlink()
 
 
+@pytest.mark.soak
 def test_an_image_is_built_once_and_checked(image: str, driver_environment: Mapping[str, str]) -> None:
     built = run(driver_environment, "image", "build")
     assert built.returncode == 0, built.stderr

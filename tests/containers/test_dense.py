@@ -102,6 +102,7 @@ def test_the_end_of_one_is_not_its_neighbours(desktops: list[deskhand.Desktop], 
     assert host(three) not in containers(engine), "the last one has gone"
 
 
+@pytest.mark.soak
 def test_what_was_started_again_is_told_of_its_own_desktop(desktops: list[deskhand.Desktop]) -> None:
     one, two, _ = desktops
     number = one._core.inside.slot.number  # type: ignore[union-attr]
@@ -113,6 +114,7 @@ def test_what_was_started_again_is_told_of_its_own_desktop(desktops: list[deskha
         assert "window manager" not in "".join(again.status)
 
 
+@pytest.mark.soak
 def test_a_room_is_filled_before_another_is_made(image: str, engine: Engine) -> None:
     rooms = SharedContainers(2, image=image, window_manager=None, size=(64, 64))
     made = [rooms.launch() for _ in range(3)]
@@ -176,6 +178,7 @@ wait_forever()
 """
 
 
+@pytest.mark.soak
 def test_a_killed_driver_leaves_nothing(engine: Engine, image: str, driver_environment: Mapping[str, str]) -> None:
     with driver(LAUNCHING, {**driver_environment, "IMAGE": image}) as lines:
         name = lines.read()["names"][0].partition(":")[0]
@@ -184,6 +187,7 @@ def test_a_killed_driver_leaves_nothing(engine: Engine, image: str, driver_envir
         until(lambda: name not in containers(engine), LIMIT, "the container's removal")
 
 
+@pytest.mark.soak
 def test_an_end_that_was_interrupted_gives_its_number_back_once(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rooms, leave = SharedContainers(2, image=image, size=(400, 300)), SharedContainers._leave
 
@@ -203,6 +207,7 @@ def test_an_end_that_was_interrupted_gives_its_number_back_once(image: str, monk
     assert rooms._containers == []
 
 
+@pytest.mark.soak
 def test_a_pools_policy_holds_where_desktops_share_a_container(image: str) -> None:
     policy = deskhand.ClassPolicy(allow=["observe"])
     with deskhand.Pool("docker", size=1, displays=2, image=image, screen=(320, 240), policy=policy) as pool:

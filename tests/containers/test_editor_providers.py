@@ -104,6 +104,7 @@ def test_in_the_sdks_loop(machine: Desktop, version: str) -> None:
     assert machine.machine.read_file(FILE).decode() == left
 
 
+@pytest.mark.soak
 def test_for_coroutines_and_in_a_loop_of_ones_own(machine: Desktop) -> None:
     tool = anthropic.editor_tool(AsyncDesktop(machine), is_async=True)
 
@@ -134,6 +135,7 @@ def test_for_coroutines_and_in_a_loop_of_ones_own(machine: Desktop) -> None:
     )
 
 
+@pytest.mark.soak
 def test_through_converse(machine: Desktop) -> None:
     asked = [*ASKED, (UNDO, True, f"The last edit of {FILE} was undone.")]
     blocks = [tool_use(f"t{number}", OLD, **given) for number, (given, _, _) in enumerate(asked)]

@@ -336,6 +336,7 @@ def test_a_killed_driver_leaves_nothing(engine: Engine, driver_environment: Mapp
             until(lambda: not Path(told["directory"]).exists(), REMOVED_LIMIT, "the directory's removal")  # noqa: B023
 
 
+@pytest.mark.soak
 def test_who_is_killed_with_his_guard_is_cleared_up_after(
     engine: Engine, driver_environment: Mapping[str, str], contained: Callable[..., deskhand.Desktop]
 ) -> None:
@@ -352,6 +353,7 @@ def test_who_is_killed_with_his_guard_is_cleared_up_after(
     assert mine.perform().settled
 
 
+@pytest.mark.soak
 def test_an_interrupted_launch_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
     code = "import deskhand\nsay(ready=1)\ndesktop = deskhand.launch('docker')\nsay(up=1)\nwait_forever()\n"
     before = set(containers(engine))
@@ -395,6 +397,7 @@ def test_what_is_listed_before_it_can_be_removed_is_waited_for(
     assert (tmp_path / UNANSWERED).exists()
 
 
+@pytest.mark.soak
 def test_many_start_at_once(contained: Callable[..., deskhand.Desktop]) -> None:
     """F30: nothing of theirs is shared, so nothing can collide."""
     count = 12 if EVIDENCE else 4

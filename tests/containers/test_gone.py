@@ -11,6 +11,7 @@ from containers.helpers import left
 from faults.gone import ANSWERS, ANSWERS_LOST, cut, examine
 from faults.helpers import until, within
 from faults.surface import Arguments
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,7 @@ ANSWERS_INSIDE = ANSWERS_LOST | {
 }
 
 
+@pytest.mark.soak
 def test_a_connection_that_breaks(contained: Callable[..., Desktop], engine: Engine, runtime: Path) -> None:
     desktop = contained()
     desktop.start("xterm")
@@ -93,7 +95,7 @@ def test_a_connection_that_breaks(contained: Callable[..., Desktop], engine: Eng
     assert left(engine, runtime) == []
 
 
-@pytest.mark.parametrize("where", ["here", "remote"])
+@pytest.mark.parametrize("where", soaked(["here", "remote"], but=["here"]))
 @pytest.mark.parametrize("end", [*ENDS, "closed"])
 def test_whatever_is_called_afterwards(
     contained: Callable[..., Desktop], engine: Engine, runtime: Path, end: str, where: str

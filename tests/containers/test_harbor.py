@@ -74,6 +74,7 @@ def played(folder: Path, agent: Agent | str, **options: Any) -> Mapping[str, Any
         return attempt(task, Key(task.name, "", 0, 0), pools.places(task), agent, **options)
 
 
+@pytest.mark.soak
 def test_its_solution_scores_1_and_nothing_0_each_time(make: Callable[..., Path]) -> None:
     folder = make(test=TWO)
     for _ in range(2):
@@ -111,6 +112,7 @@ CMD ["x"]
     assert (result["cause"], result["score"]) == (None, 1.0), result["detail"]
 
 
+@pytest.mark.soak
 def test_an_agent_and_its_tests_have_what_the_task_gives(
     make: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_what_is_built_is_not_built_again(engine: Engine, image: str, name: str)
     assert engine.api.inspect_image(again)["Id"] == engine.api.inspect_image(image)["Id"]
 
 
+@pytest.mark.soak
 def test_what_differs_between_two_builds_is_named(engine: Engine, image: str, name: str, runtime: Path) -> None:
     has = recorded_packages(image)
     assert len(has) > 100
@@ -82,6 +83,7 @@ def test_what_differs_between_two_builds_is_named(engine: Engine, image: str, na
     assert left(engine, runtime) == []
 
 
+@pytest.mark.soak
 def test_a_check_against_another_image_names_what_differs(
     image: str, engine: Engine, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_every_page_opens_on_a_phone(site: Path) -> None:
     assert wrong == {}
 
 
+@pytest.mark.soak
 def test_the_search_works_from_files(site: Path) -> None:
     with chromium() as browser:
         opened = Opened(browser.new_page())
@@ -131,6 +132,7 @@ def test_every_public_name_has_a_place() -> None:
     assert missing == set()
 
 
+@pytest.mark.soak
 def test_every_name_of_the_reference_is_on_its_page(site: Path) -> None:
     for name, room in reference.API.items():
         ids = set(re.findall(r' id="([^"]+)"', (site / f"reference/{name}.html").read_text()))

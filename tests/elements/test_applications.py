@@ -118,6 +118,7 @@ def test_a_link_is_scrolled_to(launch: Callable[..., Desktop], tmp_path: Path, b
         assert says(desktop, f"at #{name}"), name
 
 
+@pytest.mark.soak
 def test_a_row_is_scrolled_to(desktop: Desktop, puppet: Puppet) -> None:
     """GTK 3 says neither where a row is that does not show nor scrolls to it: the wheel does."""
     puppet.run("rows(500)")

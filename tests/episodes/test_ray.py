@@ -110,6 +110,7 @@ def test_all_nodes_play_and_each_episode_is_played_once(nodes: Nodes, plan: Plan
     assert Counter(each.kind for each in news) == {"begun": len(rows), "done": len(rows)}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dies", ["killed", "frozen"] if EVIDENCE else ["killed"])
 def test_a_node_that_dies_loses_nothing_and_leaves_nothing(
     nodes: Nodes, plan: Plan, dies: str, capfd: pytest.CaptureFixture[str]
@@ -151,6 +152,7 @@ def test_a_node_that_dies_loses_nothing_and_leaves_nothing(
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("nodes")
 def test_a_worker_that_is_killed_is_started_again_on_its_node(plan: Plan) -> None:
     ledger = queued(plan, EPISODES)
@@ -173,6 +175,7 @@ def test_a_worker_that_is_killed_is_started_again_on_its_node(plan: Plan) -> Non
     assert {cause for row in rows for cause in row.failures} == {"desktop_lost"}
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("nodes")
 def test_a_run_that_is_stopped_gives_everything_back_and_can_be_gone_on_with(plan: Plan) -> None:
     ledger = queued(plan, EPISODES)
@@ -266,6 +269,7 @@ def test_who_has_not_the_token_is_refused(nodes: Nodes, plan: Plan) -> None:
     assert TOKEN not in ran.stdout
 
 
+@pytest.mark.soak
 def test_the_command_starts_ray_here_and_gives_everything_back_when_it_is_ended(tmp_path: Path) -> None:
     """With X servers; nothing but its own lines is printed, nothing is left, and no token is in a file."""
     options = ["--agent=episodes.ray_plays:waits", "--engine=ray", "--desktops=2", "--seeds=200", "--out=run", "--json"]

@@ -127,6 +127,7 @@ def asked(place: tuple[str, int], path: str, entrypoint: str, token: str | None)
         connection.close()
 
 
+@pytest.mark.soak
 def test_nobody_without_the_token_has_anything_run(tmp_path: Path) -> None:
     """C15: there is no dashboard, and what listens takes no job from whoever has no token, or another one."""
     harm = tmp_path / "harm"
@@ -150,6 +151,7 @@ def test_nobody_without_the_token_has_anything_run(tmp_path: Path) -> None:
     assert not harm.exists()
 
 
+@pytest.mark.soak
 def test_a_head_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     """F36: the run ends and says why, its desktops go, and the next one plays what is left, each episode once."""
     # What nodes give a head to come back, 60 s otherwise.

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from conftest import need
 from deskhand import KeyPress, LeftClick, Scroll, Secret, Settle, Type
@@ -72,6 +73,7 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.soak
 def test_a_hundred_steps_are_small_cheap_and_lossless(tmp_path: Path, launch: Callable[..., deskhand.Desktop]) -> None:
     need("xterm", "xterm")
     need("mousepad", "mousepad")

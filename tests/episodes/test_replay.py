@@ -271,6 +271,7 @@ def make_edits(run: Path, seeds: int) -> None:
             assert result["success"], result
 
 
+@pytest.mark.soak
 def test_an_editor_is_replayed_to_the_same_frames(tmp_path: Path) -> None:
     need("mousepad", "mousepad")
     make_edits(tmp_path / "run", 2)

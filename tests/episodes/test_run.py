@@ -453,6 +453,7 @@ def test_f22_a_full_disk_is_contained_to_its_episode(tmp_path: Path) -> None:
     assert [result["cause"] for result in done] == [None] * 3
 
 
+@pytest.mark.soak
 def test_f22_a_run_whose_ledger_has_no_room_ends_and_goes_on_when_there_is(tmp_path: Path) -> None:
     said = _play_on_a_full_disk(tmp_path, tmp_path / "run")
     first, second = said["first"], said["second"]

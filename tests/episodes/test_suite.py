@@ -53,6 +53,7 @@ SAMPLE = (
 # --- on real desktops ---
 
 
+@pytest.mark.soak
 @pytest.mark.rerun_once
 def test_oracles_do_what_is_asked_and_nobody_does_it_by_doing_nothing() -> None:
     for admission in admit(find_tasks(SAMPLE), runs=1, desktops=2):

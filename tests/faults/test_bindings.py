@@ -86,6 +86,7 @@ def test_the_texts_of_many_scripts_are_bound_once(bench: Bench) -> None:
     assert keymap(bench.desktop) == layout
 
 
+@pytest.mark.soak
 def test_more_characters_than_can_be_bound(bench: Bench) -> None:
     """A window that proves that it has read its keys gets any text; one that gives no proof gets all of it or an error."""
     for name in ("mousepad", "xterm", "featherpad"):

@@ -14,6 +14,7 @@ from faults.helpers import starved
 from faults.scale import EVIDENCE
 from integration.apps import until
 from integration.pointed import POINTED
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,9 +32,10 @@ WITH_MENU = ["tk", "chromium"]
 def cases(names: Iterable[str]) -> pytest.MarkDecorator:
     """Each application as it is, and starved; of those one in the short form, for what is starved takes seconds a gesture."""
     names = list(names)
-    both = [*((name, None) for name in names), *((name, SLICES) for name in names[: None if EVIDENCE else 1])]
+    starved = [(name, SLICES) for name in names[: None if EVIDENCE else 1]]
+    both = [*((name, None) for name in names), *starved]
     ids = [name if slices is None else f"{name}-starved" for name, slices in both]
-    return pytest.mark.parametrize(("name", "slices"), both, ids=ids)
+    return pytest.mark.parametrize(("name", "slices"), soaked(both, but=both[: len(names)]), ids=ids)
 
 
 @pytest.fixture(scope="module")

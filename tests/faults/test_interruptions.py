@@ -112,6 +112,7 @@ def test_signals(launch: Callable[..., deskhand.Desktop], monkeypatch: pytest.Mo
     assert stopped >= SIGNALS // 4
 
 
+@pytest.mark.soak
 def test_exceptions_raised_in_a_thread(
     launch: Callable[..., deskhand.Desktop], monkeypatch: pytest.MonkeyPatch
 ) -> None:

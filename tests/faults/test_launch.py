@@ -85,6 +85,7 @@ def test_lock_taken_meanwhile(launch: Callable[..., deskhand.Desktop], monkeypat
     assert first.size == (320, 240)
 
 
+@pytest.mark.soak
 def test_many_at_once(runtime: Path, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """F30: 200 launches, eight at a time, on so few numbers that they are all in use again and again."""
     monkeypatch.setattr(x_server, "_FIRST_NUMBER", 20_100)

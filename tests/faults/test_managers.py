@@ -11,6 +11,7 @@ import pytest
 
 from deskhand import KeyPress, LeftClick, Move, Reason, Type
 from faults.helpers import need, until, window_expected
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,7 @@ def assert_final(desktop: deskhand.Desktop, seen: deskhand.Observation, what: ob
     assert is_caret or not seen.settled or seen.may_change, (what, seen.reason, different.min(0), different.max(0))
 
 
-@pytest.mark.parametrize("name", COMPOSITORS)
+@pytest.mark.parametrize("name", soaked(COMPOSITORS, but=["picom"]))
 def test_beside_a_compositor_frames_are_final(desktop: deskhand.Desktop, name: str) -> None:
     with running(desktop, name, COMPOSITORS[name]):
         with window_expected(desktop):
@@ -104,6 +105,7 @@ def test_what_a_compositor_has_yet_to_show_is_a_change(desktop: deskhand.Desktop
             assert seen.changed is not bool(same), (seen.reason, seen.rects)
 
 
+@pytest.mark.soak
 def test_in_i3_frames_are_final(launch: Callable[..., deskhand.Desktop], tmp_path: Path) -> None:
     config = tmp_path / "i3"
     config.write_text(I3)

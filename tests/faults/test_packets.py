@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from faults.helpers import need
 from faults.over_packets import TEXT
 from faults.scale import PATIENCE
@@ -64,6 +66,7 @@ def test_f8_a_half_open_line_is_noticed_by_what_is_not_acknowledged() -> None:
     assert told["cause"] == "network"
 
 
+@pytest.mark.soak
 def test_f9_a_late_lossy_and_narrow_line() -> None:
     """200 ms give or take 100, 2 % of the packets lost, 1 Mbit/s, each way."""
     told = played("late, lossy and narrow")

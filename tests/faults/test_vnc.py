@@ -24,6 +24,7 @@ from deskhand import KeyPress, LeftClick, MouseDown, Move, PressKeys, Reason, Se
 from deskhand._native import Interrupted
 from faults.helpers import beside_control, hold, until, within
 from faults.scale import AWAY, CUTS
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -230,7 +231,7 @@ def test_a_wait_for_a_lost_server_can_be_stopped(place: Place, monkeypatch: pyte
     closing.join()
 
 
-@pytest.mark.parametrize("name", ["xvnc", "x11vnc"])
+@pytest.mark.parametrize("name", soaked(["xvnc", "x11vnc"], but=["xvnc"]))
 def test_f10_nothing_stays_held_after_a_cut(name: str, tmp_path: Path) -> None:
     with serving(name) as place:
         wire = Wire(tmp_path, place.url)

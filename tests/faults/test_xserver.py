@@ -515,7 +515,7 @@ def test_the_size_is_told_while_a_server_is_waited_for(tmp_path: Path) -> None:
         looking.result(30)
 
 
-@pytest.mark.parametrize("drips", ["events", "a reply"])
+@pytest.mark.parametrize("drips", ["events", pytest.param("a reply", marks=pytest.mark.soak)])
 def test_who_never_ends_an_answer_is_given_up(drips: str, tmp_path: Path) -> None:
     """Ten seconds, however often something comes that is no answer."""
     stop = threading.Event()

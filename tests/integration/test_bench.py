@@ -54,6 +54,7 @@ def below(pid: int) -> list[int]:
     return [*found, *(process for child in found for process in below(child))]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_a_short_run_reports_what_it_saw(tmp_path: Path, scratch: Path, environment: dict[str, str]) -> None:
     for program, package in {"chromium": "chromium", "xterm": "xterm", "xsetroot": "x11-xserver-utils"}.items():

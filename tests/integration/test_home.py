@@ -28,6 +28,7 @@ with deskhand.launch() as desktop:
 """
 
 
+@pytest.mark.soak
 def test_no_run_sees_what_an_earlier_one_left(home: Path) -> None:
     """In the user's own home, mousepad greets the second run with what the first did not save."""
     before = sorted(home.rglob("*"))
@@ -87,7 +88,7 @@ def test_what_the_session_bus_starts_is_on_the_desktop(tmp_path: Path) -> None:
     services = template / ".local/share/dbus-1/services"
     services.mkdir(parents=True)
     said = tmp_path / "said"
-    command = f"/bin/sh -c 'echo $DISPLAY $HOME $XAUTHORITY > {said}'"
+    command = f"/bin/sh -c 'echo $DISPLAY $HOME $XAUTHORITY > {said}; exit 1'"
     (services / "own.service").write_text(f"[D-BUS Service]\nName=org.example.Own\nExec={command}\n")
     with deskhand.launch(home=template) as desktop:
         ask(desktop, "dbus-send", "--session", "--print-reply", "--dest=org.example.Own", "/", "a.b.c")

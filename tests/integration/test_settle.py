@@ -19,6 +19,7 @@ import deskhand
 from deskhand import KeyPress, Point, Reason, Rect, Type
 from deskhand._core.observation import remarks
 from faults.helpers import until, window_expected
+from soak import soaked
 
 from .stage import ANSWER, SCENES
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 STAGE = Path(__file__).with_name("stage.py")
 # Nobody waits this long; it only ends a test that would hang.
 PATIENCE = 20.0
+
+
+ALL_SCENES = "+".join(SCENES)
 
 
 def start_stage(desktop: deskhand.Desktop, *scenes: str) -> Point:
@@ -61,8 +65,9 @@ def until_busy(desktop: deskhand.Desktop, count: int) -> deskhand.Observation:
             return seen
 
 
-@pytest.mark.parametrize("scenes", [("caret",), ("clock",), ("spinner",), ("video",), tuple(SCENES)], ids="+".join)
-def test_what_moved_before_is_busy_and_holds_nothing_up(desktop: deskhand.Desktop, scenes: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("moving", soaked([*SCENES, ALL_SCENES], but=[ALL_SCENES]))
+def test_what_moved_before_is_busy_and_holds_nothing_up(desktop: deskhand.Desktop, moving: str) -> None:
+    scenes = moving.split("+")
     corner = start_stage(desktop, *scenes)
     until_busy(desktop, len(scenes))
     idle = desktop.perform(KeyPress(("F5",)))

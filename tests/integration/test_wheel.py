@@ -45,6 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return wheel
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_the_wheel_has_one_shared_library(wheel: Path, tmp_path: Path) -> None:
     """C4: nothing is bundled, under whatever name."""
@@ -65,6 +66,7 @@ def test_the_wheel_has_one_shared_library(wheel: Path, tmp_path: Path) -> None:
     assert not re.search(r"\((RPATH|RUNPATH)\)", told)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_the_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     clean = tmp_path / "clean"

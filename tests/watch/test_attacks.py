@@ -250,7 +250,8 @@ def test_malformed_messages_end_the_connection(server: Server) -> None:
     for large in ("x" * (1 << 20), b"x" * (1 << 20)):
         with socket(server, enter(server, "watch", "control", "approve")) as made:
             made.send(large)
-            assert closed_with(made)[0] in {1008, 1009}
+            # 1006: the server has closed the connection while the rest of the message was on its way.
+            assert closed_with(made)[0] in {1006, 1008, 1009}
 
 
 def test_a_flood_of_messages_ends_the_connection(server: Server) -> None:

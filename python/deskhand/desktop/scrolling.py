@@ -22,6 +22,8 @@ _NOTCHES, _MOST_NOTCHES = 4, 40
 # Seconds: for an application to say that it scrolls, and without a change until it is said that nothing scrolls.
 _ANSWER = 1.0
 _SCROLLS_NO_MORE = 1.0
+# Pixels: what changes and is no wider or no higher is a scroll bar that comes and goes, or a caret.
+_BAR = 16
 _HIDDEN = "is scrolled out of sight"
 
 
@@ -101,7 +103,7 @@ class Scroll:
                 return True, _HIDDEN
         if over.covered_by is not None:
             return False, f"{_HIDDEN}, in what is covered by the window {over.covered_by!r}"
-        unmoved = self._backend.screen.generation == self._generation
+        unmoved = not any(min(rect[2:]) > _BAR for rect in self._backend.screen.changes(self._generation))
         if self._sent is not None and self._clock() - self._sent < _SCROLLS_NO_MORE:
             if unmoved or not quiet:
                 return False, _HIDDEN

@@ -127,9 +127,13 @@ class Viewer:
             self._sequence += 1
             self._in_flight, self._sent = self._sequence, time.monotonic()
             turn |= {"type": "turn", "sequence": self._sequence, "picture": pieces is not None}
-            await self._socket.send_text(json.dumps(turn))
-            if pieces is not None:
-                await self._socket.send_bytes(update_bytes(self._sequence, size, pieces))
+            try:
+                await self._socket.send_text(json.dumps(turn))
+                if pieces is not None:
+                    await self._socket.send_bytes(update_bytes(self._sequence, size, pieces))
+            except RuntimeError:
+                # The server has closed it meanwhile, for a message that is too large, say.
+                return
 
     def _pause(self) -> float:
         return max(0.0, min(_PERIOD, self._grants.seconds_left(self.grant)))
