@@ -43,7 +43,7 @@ impl State {
         let pages = plan(&physical, &map, &self.keyboard)?;
         let locks = if types(events) { unlock(wire)? } else { None };
         self.unread = None;
-        let result = self.reaching(wire, &before, events, |state| state.send_pages(wire, &physical, pages));
+        let result = self.reaching(wire, &before, events, |state| state.send_pages(wire, &physical, pages, map));
         if let Some(locks) = locks {
             relock(wire, &locks)?;
         }

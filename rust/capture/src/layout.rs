@@ -90,7 +90,9 @@ impl State {
     pub(crate) fn layout_changed(&mut self, wire: &Wire, planned: &Keymap) -> Result<bool> {
         wire.server.round_trip()?;
         self.drain(wire)?;
-        Ok(self.map.is_none() && !planned.same_as(&*self.keymap(wire)?))
+        // Who waited for a window meanwhile may have read the new one already.
+        let now = self.keymap(wire)?;
+        Ok(!std::ptr::eq(&raw const *now, planned) && !planned.same_as(&now))
     }
 
     /// Notes that the keymap was changed, by any client.

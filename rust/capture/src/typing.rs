@@ -26,13 +26,18 @@ const MANY_WINDOWS: usize = 16;
 const MOST_LAYOUTS: usize = 100;
 
 impl State {
-    /// Sends all pages; the rest is planned again when the layout changes meanwhile.
-    pub(crate) fn send_pages(&mut self, wire: &Wire, events: &[Event], pages: Vec<Page>) -> Result<()> {
+    /// Sends all pages, which were planned for this keymap; the rest is planned again when the layout changes meanwhile.
+    pub(crate) fn send_pages(
+        &mut self,
+        wire: &Wire,
+        events: &[Event],
+        pages: Vec<Page>,
+        mut planned: Arc<Keymap>,
+    ) -> Result<()> {
         let mut pages = VecDeque::from(pages);
         let mut sent = 0;
         let mut typed = Vec::new();
         let mut layouts = 0;
-        let mut planned = self.keymap(wire)?;
         while let Some(page) = pages.pop_front() {
             if let Some(silent) = self.unproved(wire, CONSUME_LIMIT, |binding| page.evict.contains(&binding.slot))? {
                 // Bindings of other windows may go instead.
