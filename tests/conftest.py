@@ -45,6 +45,7 @@ _LONG = (
     "containers/test_sockets.py",
     "integration/test_cli.py",
     "containers/test_allowlist.py",
+    "containers/test_allowlist_ends.py",
     "containers/test_faults.py",
     "faults/test_keyboard.py",
     "faults/test_held.py",

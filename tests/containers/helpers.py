@@ -78,6 +78,11 @@ def networks(engine: Engine, directory: str | None = None) -> list[str]:
     return [entry["Name"] for entry in engine.api.networks(filters={"label": _label(directory)}) if _is_ours(entry)]
 
 
+def there(engine: Engine, directory: str | None = None) -> set[str]:
+    """Names of both."""
+    return {*containers(engine, directory), *networks(engine, directory)}
+
+
 def _label(directory: str | None) -> str:
     return LABEL_DIRECTORY if directory is None else f"{LABEL_DIRECTORY}={directory}"
 

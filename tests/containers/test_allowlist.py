@@ -11,21 +11,19 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import deskhand
-from containers.helpers import containers, guards, networks, own_name, owned_listeners
+from containers.helpers import containers, networks, own_name, owned_listeners, there
 from containers.neighbours import PORT, Neighbour, listening_here, name_server, neighbour
-from deskhand.launchers.docker import confinement, proxy
+from deskhand.launchers.docker import proxy
 from deskhand.launchers.docker.engine import connect_engine
-from deskhand.launchers.docker.leftovers import own_labels, reap
-from faults.helpers import driver, until
+from deskhand.launchers.docker.leftovers import own_labels
+from faults.helpers import until
 from faults.scale import EVIDENCE
-from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -403,18 +401,14 @@ def test_the_proxy_has_no_rights(enclosed: deskhand.Desktop, listed: Neighbour) 
 # --- nothing of it stays ---
 
 
-def left(engine: Engine, directory: str | None = None) -> set[str]:
-    return {*containers(engine, directory), *networks(engine, directory)}
-
-
 def test_what_was_made_is_marked_and_goes_together(
     contained: Callable[..., deskhand.Desktop], engine: Engine, hosts: list[str]
 ) -> None:
-    before = left(engine)
+    before = there(engine)
     desktop = contained(network=hosts, labels={"who": "a test"})
     assert desktop.xauthority is not None
     directory = str(desktop.xauthority.parent.parent)
-    assert left(engine) - before == left(engine, directory)
+    assert there(engine) - before == there(engine, directory)
     assert sorted(containers(engine, directory)) == sorted([desktop.name, f"{desktop.name}-proxy"])
     (network,) = networks(engine, directory)
     marks = [
@@ -428,154 +422,13 @@ def test_what_was_made_is_marked_and_goes_together(
     with neighbour(engine, "deskhand/minimal", "") as guest:
         engine.api.connect_container_to_network(guest.container, network)
         desktop.close()
-    assert left(engine) == before
-
-
-LAUNCHING = """
-import deskhand
-say(ready=1)
-desktop = deskhand.launch("docker", network=["listed.test"])
-say(directory=str(desktop.xauthority.parent.parent))
-wait_forever()
-"""
-
-
-def test_a_killed_driver_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
-    for _ in range(20 if EVIDENCE else 1):
-        with driver(LAUNCHING, driver_environment) as lines:
-            lines.read()
-            directory = lines.read()["directory"]
-            assert len(left(engine, directory)) == 3
-            lines.process.kill()
-            until(lambda: left(engine, directory) == set(), REMOVED_LIMIT, "the removal")  # noqa: B023
-
-
-@pytest.mark.soak
-def test_who_is_killed_with_his_guard_is_cleared_up_after(
-    engine: Engine, driver_environment: Mapping[str, str]
-) -> None:
-    with driver(LAUNCHING, driver_environment) as lines:
-        lines.read()
-        directory = lines.read()["directory"]
-        names = left(engine, directory)
-        for pid in (lines.process.pid, *guards(lines.process.pid)):
-            os.kill(pid, signal.SIGKILL)
-        assert len(names) == 3
-
-        def cleared_up() -> bool:
-            # Others' launches, of other processes of this run, clear up too.
-            reap(engine)
-            return left(engine, directory) == set()
-
-        until(cleared_up, REMOVED_LIMIT, "the reaper")
-
-
-def test_a_network_alone_is_cleared_up_after_too(engine: Engine, tmp_path: Path) -> None:
-    """Who was killed before there was a container."""
-    name, _ = proxy._make_network(engine, tmp_path, own_labels(tmp_path / "gone"))
-    assert name in reap(engine)
-    assert networks(engine, str(tmp_path / "gone")) == []
-
-
-CALLS = ["create_network", "create_container", "connect_container_to_network", "start", "create_container 2", "start 2"]
-
-
-@pytest.mark.parametrize(
-    ("call", "when"),
-    soaked([(call, when) for call in CALLS for when in ("before", "after")], but=[("start 2", "after")]),
-)
-def test_an_interrupted_launch_leaves_nothing(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, call: str, when: str
-) -> None:
-    """Ctrl-C at each step of it: when the engine has not been asked yet, and when it has done what we do not know of."""
-    before = left(engine)
-    name, _, count = call.partition(" ")
-    remaining = [int(count or 1)]
-    real = getattr(type(engine.api), name)
-
-    def interrupted(*arguments: Any, **options: Any) -> Any:
-        remaining[0] -= 1
-        if remaining[0] == 0 and when == "before":
-            raise KeyboardInterrupt
-        result = real(*arguments, **options)
-        if remaining[0] == 0:
-            raise KeyboardInterrupt
-        return result
-
-    monkeypatch.setattr(type(engine.api), name, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        deskhand.launch("docker", network=["listed.test"])
-    assert remaining == [0]
-    until(lambda: left(engine) <= before, REMOVED_LIMIT, "nothing to be left")
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_a_launch_that_fails_leaves_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    before = left(engine)
-    name, _, count = call.partition(" ")
-    remaining = [int(count or 1)]
-    real = getattr(type(engine.api), name)
-
-    def failing(*arguments: Any, **options: Any) -> Any:
-        remaining[0] -= 1
-        if remaining[0] == 0:
-            raise engine.errors.APIError("the engine has had enough")
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(type(engine.api), name, failing)
-    with pytest.raises(deskhand.LaunchFailed, match="had enough"):
-        deskhand.launch("docker", network=["listed.test"])
-    assert left(engine) == before
-
-
-@pytest.mark.soak
-def test_a_signal_at_any_moment_leaves_nothing(engine: Engine, driver_environment: Mapping[str, str]) -> None:
-    before = left(engine)
-    for delay in (0.1, 0.3, 0.5, 0.7, 0.9, 1.1) if EVIDENCE else (0.4, 0.8):
-        with driver(LAUNCHING, driver_environment) as lines:
-            lines.read()
-            # Ctrl-C may come at any moment of a launch; this is about time, and needs no exact one.
-            time.sleep(delay)
-            lines.process.send_signal(signal.SIGINT)
-            lines.process.wait(ENGINE_LIMIT)
-            until(lambda: left(engine) <= before, REMOVED_LIMIT, "nothing to be left")
-
-
-# --- what goes wrong ---
-
-
-def test_no_network_left_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch, image: str) -> None:
-    before = left(engine)
-    monkeypatch.setattr(proxy, "_POOL", ipaddress.IPv4Network("198.18.0.0/29"))
-    with deskhand.launch("docker", image=image, network=["listed.test"]):
-        taken = left(engine)
-        with pytest.raises(deskhand.LaunchFailed, match="docker network prune"):
-            deskhand.launch("docker", network=["listed.test"])
-        assert left(engine) == taken
-    assert left(engine) == before
+    assert there(engine) == before
 
 
 def test_a_network_that_this_machine_is_in_is_refused(listed: Neighbour) -> None:
     with pytest.raises(deskhand.LaunchFailed, match="leads nowhere"):
         proxy._check_absent(ipaddress.IPv4Network(f"{listed.gateway}/32"))
     proxy._check_absent(ipaddress.IPv4Network("198.18.0.0/29"))
-
-
-def test_a_missing_proxy_names_the_command_that_builds_it(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = left(engine)
-    for module in (proxy, confinement):
-        monkeypatch.setattr(module, "PROXY_IMAGE", "deskhand/nothing-of-that-name")
-    with pytest.raises(deskhand.LaunchFailed, match="does not exist: build it with `deskhand image build`"):
-        deskhand.launch("docker", network=["listed.test"])
-    assert left(engine) == before
-
-
-def test_a_proxy_that_does_not_start_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = left(engine)
-    monkeypatch.setattr(proxy, "configuration", lambda *_: "no_such_option on\nhttp_port nowhere:at:all\n")
-    with pytest.raises(deskhand.LaunchFailed, match="FATAL"):
-        deskhand.launch("docker", network=["listed.test"])
-    assert left(engine) == before
 
 
 @pytest.mark.parametrize(
@@ -589,10 +442,10 @@ def test_a_proxy_that_does_not_start_is_told(engine: Engine, monkeypatch: pytest
     ],
 )
 def test_what_is_no_host_is_refused_before_anything_is_made(engine: Engine, network: object, message: str) -> None:
-    before = left(engine)
+    before = there(engine)
     with pytest.raises(deskhand.ActionError, match=message):
         deskhand.launch("docker", network=network)
-    assert left(engine) == before
+    assert there(engine) == before
 
 
 @pytest.mark.soak
@@ -616,7 +469,7 @@ def run(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProc
 def test_the_command_line_takes_hosts(
     engine: Engine, driver_environment: Mapping[str, str], hosts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = left(engine)
+    before = there(engine)
     options = [word for host in hosts for word in ("--network", host)]
     up = run(driver_environment, "up", "--docker", "--name", own_name("walled"), *options, "--json")
     assert up.returncode == 0, up.stderr
@@ -625,11 +478,11 @@ def test_the_command_line_takes_hosts(
         with deskhand.connect(own_name("walled")) as desktop:
             assert fetch(desktop, f"http://listed.test:{PORT}/") == "200 this is listed"
             assert fetch(desktop, f"http://other.test:{PORT}/") == "403"
-        assert len(left(engine) - before) == 3
+        assert len(there(engine) - before) == 3
     finally:
         down = run(driver_environment, "down", own_name("walled"))
     assert down.returncode == 0, down.stderr
-    assert left(engine) == before
+    assert there(engine) == before
     told = run(driver_environment, "up", "--help").stdout
     assert "--network example.org" in told
     for words, message in (
@@ -640,14 +493,4 @@ def test_the_command_line_takes_hosts(
         refused = run(driver_environment, "up", "--docker", *(w for word in words for w in ("--network", word)))
         assert refused.returncode == 1, refused.stderr
         assert message in refused.stderr
-    assert left(engine) == before
-
-
-def test_what_belongs_to_a_program_goes_by_name_too(engine: Engine, driver_environment: Mapping[str, str]) -> None:
-    before = left(engine)
-    with driver(LAUNCHING.replace("network=", "name='walled-of-a-test', network="), driver_environment) as lines:
-        lines.read()
-        lines.read()
-        down = run(driver_environment, "down", "walled-of-a-test")
-        assert down.returncode == 0, down.stderr
-        assert left(engine) == before
+    assert there(engine) == before
