@@ -21,7 +21,8 @@ from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.osworld import evaluators as environment
 from deskhand.episodes.tasks.osworld.assets import Assets
 from deskhand.episodes.tasks.osworld.evaluating import evaluate
-from deskhand.episodes.tasks.osworld.steps import Steps, prepare
+from deskhand.episodes.tasks.osworld.home import prepare
+from deskhand.episodes.tasks.osworld.steps import Steps
 from deskhand.episodes.tasks.osworld.taskfile import SetupStep, parse_task
 from deskhand.errors import EpisodeError
 from deskhand.pool.pool import Pool

@@ -20,7 +20,8 @@ from click.testing import CliRunner
 from deskhand.cli.group import commands
 from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.ledger.ledger import Key, State
-from deskhand.episodes.run.run import begin, read_manifest
+from deskhand.episodes.run.manifest import read_manifest
+from deskhand.episodes.run.run import begin
 from deskhand.errors import EpisodeError
 from episodes.plays_here import Number
 from episodes.recorded import result_of

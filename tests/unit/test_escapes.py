@@ -44,7 +44,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "deskhand.episodes.record.reader": ("open_run",),
     "deskhand.episodes.report.page": ("write_report",),
     "deskhand.episodes.report.statistics": (),
-    "deskhand.episodes.run.run": ("begin", "read_manifest"),
+    "deskhand.episodes.run.manifest": ("read_manifest",),
+    "deskhand.episodes.run.run": ("begin",),
     "deskhand.episodes.tasks.catalogue": ("find_tasks",),
     "deskhand.episodes.tasks.folders": ("load_folder",),
 }

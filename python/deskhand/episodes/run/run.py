@@ -1,13 +1,12 @@
 """A run as a whole: begins or continues it, for an engine to play.
 
-This module owns the directory of a run and its manifest. How an episode is played is in `deskhand.episodes.play.attempt`, and
-how progress is shown in `deskhand.cli.run_episodes`.
+This module owns the directory of a run. How an episode is played is in `deskhand.episodes.play.attempt`, and
+how progress is shown in `deskhand.cli.run_progress`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import time
@@ -22,9 +21,9 @@ from deskhand.episodes.ledger import ledger_name, open_ledger
 from deskhand.episodes.ledger.ledger import EVERYTHING, Key
 from deskhand.episodes.play.agents import find_agent, is_code
 from deskhand.episodes.play.pools import DesktopPools
-from deskhand.episodes.record.reader import LONGEST_PART, read_part
 from deskhand.episodes.run.engines import ENGINES
 from deskhand.episodes.run.host import describe
+from deskhand.episodes.run.manifest import MANIFEST, VERSION, read_manifest, write_manifest
 from deskhand.episodes.run.plan import Plan
 from deskhand.episodes.run.worker_name import abandon_dead
 from deskhand.episodes.tasks.catalogue import catalogue_of, digest, find_tasks, ships
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
 
     from deskhand.episodes.tasks.task import Task
 
-MANIFEST = "manifest.json"
-VERSION = 1
-"""The version of the manifest's form."""
-
 _LEDGER = "episodes.sqlite"
 _SHOWN = 3
 _MOST = 1_000_000_000
@@ -47,22 +42,6 @@ _MOST = 1_000_000_000
 _SAME = ("agent", "run_seed", "backend", "image", "limit", "ledger")
 # Settings that may only grow.
 _GROWING = ("seeds", "repeats")
-# The fields of a manifest that continuing needs, and their types.
-_NEEDED: Mapping[str, tuple[type, ...]] = {
-    "agent": (str,),
-    "run_seed": (int,),
-    "backend": (str,),
-    "image": (str, type(None)),
-    "limit": (int, type(None)),
-    "ledger": (str,),
-    "seeds": (int,),
-    "repeats": (int,),
-    "desktops": (int,),
-    "engine": (str,),
-    "select": (list,),
-    "tasks": (dict,),
-    "started": (int, float),
-}
 _DEFAULTS: Mapping[str, Any] = {
     "agent": "oracle",
     "run_seed": 0,
@@ -224,42 +203,13 @@ def _queue(plan: Plan, manifest: dict[str, Any], kept: Mapping[str, Any] | None,
         _refuse_other(directory, first, manifest, settings=True)
         # Keep the time of the first beginning.
         manifest["started"] = (kept or first)["started"]
-        _write(directory, manifest)
+        write_manifest(directory, manifest)
         given_back = abandon_dead(ledger)
         new = ledger.add(keys)
         counts = ledger.counts(shard=plan.shard)
     finally:
         ledger.close()
     return Begun(plan, manifest, sum(counts.values()), new, given_back)
-
-
-def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """Read the manifest of the run in a directory.
-
-    Raises:
-        EpisodeError: There is no run, or its manifest is damaged or has another version.
-    """
-    path = Path(expect_path("read_manifest: directory", directory)) / MANIFEST
-    if not os.path.exists(path):  # noqa: PTH110 # False for a name that is too long, too
-        raise EpisodeError(f"there is no run in {directory}: it has no {MANIFEST}")
-    try:
-        manifest = json.loads(read_part(path, LONGEST_PART))
-    except (ValueError, RecursionError) as error:
-        raise EpisodeError(f"{path} cannot be read: {error}; begin a new run in another directory") from error
-    if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
-        version = manifest.get("version") if isinstance(manifest, dict) else None
-        raise EpisodeError(
-            f"{path} is of version {version}, and deskhand {__version__} reads version {VERSION}: go on with the deskhand that "
-            "began it, or begin a new run in another directory"
-        )
-    lacking = [name for name in _NEEDED if name not in manifest]
-    wrong = [name for name, kinds in _NEEDED.items() if not isinstance(manifest.get(name), kinds)]
-    if wrong:
-        reason = f"it lacks {', '.join(lacking)}" if lacking else f"{wrong[0]} is {shown(manifest[wrong[0]])}"
-        raise EpisodeError(
-            f"{path} is not the manifest of a run that can continue: {reason}; begin one in another directory"
-        )
-    return manifest
 
 
 # --- internals ---
@@ -407,19 +357,3 @@ def _host() -> dict[str, Any]:
         "system": found["system"],
         "python": found["python"],
     }
-
-
-def _write(directory: Path, manifest: Mapping[str, Any]) -> None:
-    temporary = directory / f".{MANIFEST}.{os.getpid()}"
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(manifest, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(directory / MANIFEST)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise EpisodeError(
-            f"{directory / MANIFEST} cannot be written: {error}; make room, or give another --out"
-        ) from error

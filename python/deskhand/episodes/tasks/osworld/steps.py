@@ -11,7 +11,6 @@ import shlex
 import sqlite3
 import tempfile
 from datetime import UTC, datetime, timedelta
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ from deskhand._core.geometry import Viewport
 from deskhand._core.settle import Settle
 from deskhand.desktop.access import bare, commands_of
 from deskhand.episodes.tasks.osworld.browser_tabs import close_tabs
+from deskhand.episodes.tasks.osworld.home import BIN, BROWSER_PROFILE
 from deskhand.episodes.tasks.osworld.needs import HISTORY, opener_of
 from deskhand.episodes.tasks.osworld.taskfile import at_home
 from deskhand.episodes.tasks.suite._acting import find_window, wait_until
@@ -45,7 +45,6 @@ _START_LIMIT = 60.0
 _WINDOW_LIMIT, _LATE_WINDOW_LIMIT = 15.0, 2.0
 _UNTIL_LIMIT = 60.0
 _LARGEST_OUTPUT = 1 << 20
-_BIN = ".local/bin"
 # Programs that show a window when they are launched.
 _GRAPHICAL = frozenset(
     """
@@ -59,46 +58,7 @@ _MODES = {
     **dict.fromkeys(("csv", "ods", "ots", "xls", "xlsm", "xlsx"), "--calc"),
     **dict.fromkeys(("odp", "otp", "pot", "potx", "pps", "ppsx", "ppt", "pptx"), "--impress"),
 }
-_OFFICE_SETTINGS = ".config/libreoffice/4/user/registrymodifications.xcu"
-# VLC writes its settings only when they are saved, and upstream's machine has them. It must not ask on its first start.
-_VLC_SETTINGS = ".config/vlc/vlcrc"
-_VLC = "[qt]\nqt-privacy-ask=0\n\n[core]\nmetadata-network-access=0\n"
-_BROWSER_PROFILE = ".config/google-chrome"
-_SHIMS = {
-    # The browser under the name, and with the folder, that the tasks know. Chromium does not sandbox root's programs.
-    "google-chrome": (
-        "#!/bin/bash\n"
-        'flags=(--user-data-dir="$HOME/.config/google-chrome" --start-maximized)\n'
-        "flags+=(--no-first-run --no-default-browser-check --password-store=basic)\n"
-        '[ "$(id -u)" != 0 ] || flags+=(--no-sandbox --test-type)\n'
-        "{port}"
-        'exec chromium "${flags[@]}" "$@"\n'
-    ),
-    "python": '#!/bin/sh\nexec python3 "$@"\n',
-}
-# Desktops that are not in containers share the machine's ports.
-_FREE_PORT = 'set -- "${@/#--remote-debugging-port=*/--remote-debugging-port=0}"\n'
 _KILL = re.compile(r"(?:pkill|killall)(?:\s+-\S+)*\s+([\w.-]+)")
-
-
-def prepare(context: TaskContext) -> None:
-    """Write what tasks expect in a home directory: usual folders, settings of applications, and programs by their names."""
-    local = not context.desktop.has_machine
-    files = {f"{_BIN}/{name}": text.replace("{port}", _FREE_PORT if local else "") for name, text in _SHIMS.items()}
-    # Without this file Debian's browser begins with settings that some tasks ask for, and upstream's has been run before.
-    files[f"{_BROWSER_PROFILE}/First Run"] = ""
-    if context.read(_VLC_SETTINGS) is None:
-        files[_VLC_SETTINGS] = _VLC
-    if context.read(_OFFICE_SETTINGS) is None:
-        kept = (
-            resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
-        )
-        files[_OFFICE_SETTINGS] = kept.read_text(encoding="utf-8")
-    context.write_all(files)
-    folders = "Desktop Documents Downloads Music Pictures Videos"
-    done = context.run(f"mkdir -p {folders} && chmod +x {_BIN}/*")
-    if done.exit_code != 0:
-        raise EpisodeError(f"the home directory cannot be prepared: {done.stderr.strip() or done.outcome}")
 
 
 class Steps:
@@ -223,12 +183,12 @@ class Steps:
                 self._settle()
 
     def _close_tabs(self, urls_to_close: Sequence[str]) -> None:
-        close_tabs(self._context, self._context.path(_BROWSER_PROFILE), urls_to_close)
+        close_tabs(self._context, self._context.path(BROWSER_PROFILE), urls_to_close)
         self._settle()
 
     def _browse_history(self, history: Sequence[Mapping[str, Any]]) -> None:
         data = _with_visits(self._assets.read(HISTORY), history, datetime.now(UTC))
-        self._context.write(f"{_BROWSER_PROFILE}/Default/History", data)
+        self._context.write(f"{BROWSER_PROFILE}/Default/History", data)
 
     # --- what they share ---
 
@@ -248,7 +208,7 @@ class Steps:
         self._desktop.perform(settle=_STILL, format="raw")
 
     def _path(self) -> str:
-        return f'PATH={shlex.quote(self._context.path(_BIN))}:"$PATH"'
+        return f'PATH={shlex.quote(self._context.path(BIN))}:"$PATH"'
 
     def _run(self, line: str) -> CommandResult:
         return run_command(self._context, line)
@@ -332,7 +292,7 @@ class Steps:
 
 def run_command(context: TaskContext, line: str, *, timeout: float = _COMMAND_LIMIT) -> CommandResult:
     """Run a command line as upstream's server does: with bash, at home, with the names of programs that tasks know."""
-    path = f'export PATH={shlex.quote(context.path(_BIN))}:"$PATH"\n'
+    path = f'export PATH={shlex.quote(context.path(BIN))}:"$PATH"\n'
     commands = commands_of(bare(context.desktop))
     return commands.run(
         path + line, cwd=context.home, env={"HOME": context.home}, timeout=timeout, limit=_LARGEST_OUTPUT

@@ -13,9 +13,10 @@ from deskhand.episodes.tasks.osworld.collection import PREFIX, find_entries
 from deskhand.episodes.tasks.osworld.evaluating import evaluate
 from deskhand.episodes.tasks.osworld.evaluators import find_evaluators, load_table
 from deskhand.episodes.tasks.osworld.here import facts_before, facts_here, lacking_programs
+from deskhand.episodes.tasks.osworld.home import prepare
 from deskhand.episodes.tasks.osworld.needs import needs_of
 from deskhand.episodes.tasks.osworld.plan import KINDS, reasons
-from deskhand.episodes.tasks.osworld.steps import Steps, prepare
+from deskhand.episodes.tasks.osworld.steps import Steps
 from deskhand.episodes.tasks.task import Grade, Resources, TaskLimits
 from deskhand.errors import TaskError
 
