@@ -208,6 +208,7 @@ def test_progress_is_shown_and_the_first_note_wins() -> None:
     [
         ("agents", "openai", "from deskhand.providers import openai; openai.safety_check(None)"),
         ("gymnasium", "gym", "import deskhand.episodes.environments.gym"),
+        ("inspect_ai", "inspect", "import deskhand.episodes.environments.inspect_ai"),
         ("docker", "docker", "from deskhand.launchers.docker.engine import connect_engine; connect_engine()"),
         ("jinja2", "episodes", "from deskhand.episodes.report.page import write_report; write_report('.')"),
     ],

@@ -110,7 +110,7 @@ API = {
         "Episodes",
         "Tasks, their context, what an agent gets, and environments for agents that have a loop of their own.",
         "episodes.tasks.task episodes.tasks.context episodes.play.episode episodes.outcome episodes.environments.gym "
-        "episodes.environments.osworld",
+        "episodes.environments.inspect_ai episodes.environments.osworld",
         whole=True,
     ),
     "backends": Room(

@@ -36,7 +36,9 @@ class DesktopPools:
     Leaving a `with` block closes all desktops.
     """
 
-    def __init__(self, tasks: Sequence[Task], *, backend: str, desktops: int, image: str | None = None) -> None:
+    def __init__(
+        self, tasks: Sequence[Task], *, backend: str, desktops: int, image: str | None = None, spare: bool = True
+    ) -> None:
         """Prepare the pools; no desktop is started yet.
 
         Args:
@@ -44,6 +46,7 @@ class DesktopPools:
             backend: `local` or `docker`.
             desktops: How many desktops at once.
             image: The container image, instead of the tasks' own.
+            spare: Whether one more is launched in advance where all tasks need the same kind.
 
         Raises:
             EpisodeError: There is no such backend, or it has no images.
@@ -62,7 +65,8 @@ class DesktopPools:
         self._image = image
         self._lock = threading.Lock()
         self._pools: dict[tuple[object, ...], Pool] = {}
-        self._kinds = len({self._kind(task) for task in tasks})
+        # With several kinds, that of the next desktop is not known.
+        self._spare = 1 if spare and len({self._kind(task) for task in tasks}) == 1 else 0
 
     def __enter__(self) -> Self:
         return self
@@ -79,11 +83,8 @@ class DesktopPools:
         kind = self._kind(task)
         with self._lock:
             if kind not in self._pools:
-                # With one kind, the next desktop can be launched in advance. With several, its kind is not known.
-                spare = 1 if self._kinds == 1 else 0
-                self._pools[kind] = Pool(
-                    self._backend, size=self._desktops + spare, warm=spare, screen=task.screen, **self._options(task)
-                )
+                size, warm = self._desktops + self._spare, self._spare
+                self._pools[kind] = Pool(self._backend, size=size, warm=warm, screen=task.screen, **self._options(task))
             return self._pools[kind]
 
     def missing(self) -> Mapping[str, Sequence[str]]:
