@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -40,7 +41,11 @@ SHIPPED = "terminal-count-lines"
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left(mark: str) -> Iterator[None]:
+    before = set(threading.enumerate())
     yield
+    # These are gone when inspect returns; what only watches over them may take a moment.
+    assert "Xvfb" not in marked(mark).values()
+    assert "deskhand-pool" not in {thread.name for thread in set(threading.enumerate()) - before}
     until(lambda: not marked(mark), 30, "the end of all processes of the desktops")
 
 
