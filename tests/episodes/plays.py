@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.control_state import ControlEvent
     from deskhand.desktop.operations import Operation
+    from deskhand.episodes.record.end_state import EndState
     from deskhand.episodes.tasks.context import TaskContext
 
 KEY = Key("press", "", 0, 0)
@@ -115,6 +116,7 @@ class Kept:
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.result: Mapping[str, Any] | None = None
+        self.state: EndState | None = None
         self.closed = False
         self.attached: Desktop | None = None
         self.failing: Callable[[str], None] = lambda _: None
@@ -143,6 +145,10 @@ class Kept:
     def frame(self, desktop: Desktop, cause: str = "") -> str:
         self.event("frame", cause=cause)
         return str(hash(desktop.screenshot(format="raw").data))
+
+    def end_state(self, state: EndState) -> None:
+        self.failing("end_state")
+        self.state = state
 
     def harmless(self, value: Any) -> Any:
         return value

@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import random
 import signal
 import time
 import traceback
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deskhand._core.redaction import clean
 from deskhand._core.settle import Settle
 from deskhand.desktop.access import bare, commands_of, core_of, latest, pass_on
 from deskhand.episodes.outcome import RULES, Cause
@@ -24,7 +22,9 @@ from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.budget import StepBudget, Unrecorded
 from deskhand.episodes.play.episode import Episode
 from deskhand.episodes.play.failures import blame, described, unwritten
+from deskhand.episodes.play.grading import canonical, graded
 from deskhand.episodes.play.supervision import Stop, SupervisedThread
+from deskhand.episodes.record.end_state import EndState, KeepingContext
 from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.task import Grade, instance_seed
 from deskhand.errors import BackendError, DeskhandError, DeskhandTimeout, DesktopLost, EpisodeError, LaunchFailed, shown
@@ -51,8 +51,6 @@ _STILL = Settle(timeout=10.0)
 _LAST = Settle(timeout=5.0)
 _PROBE = 2.0
 _ANSWER = 1 << 16
-_REASON = 2000
-_STATE = 1 << 20
 _TRACE = 8192
 # These signals mean a crash, not that the program was closed or killed on purpose.
 _CRASHES = {
@@ -322,10 +320,18 @@ class _Attempt:
         desktop = bare(desktop)
         desktop.perform(settle=_LAST, format="raw")
         self._keep(desktop, "final")
-        context = TaskContext(desktop, self.parameters, commands_of(desktop).home or "", self.answer)
-        first, *others = (_graded(self.task.evaluate(context)) for _ in range(1 if self.task.evaluates_once else 2))
-        second = others[0] if others else first
-        if (first.score, _canonical(first.state)) != (second.score, _canonical(second.state)):
+        home = commands_of(desktop).home or ""
+        context = TaskContext(desktop, self.parameters, home, self.answer)
+        if self.task.evaluates_once:
+            # It acts on the desktop, so that its questions alone do not repeat it.
+            first = second = graded(self.task.evaluate(context))
+        else:
+            keeping = KeepingContext(desktop, self.parameters, home, self.answer, EndState(home))
+            first = graded(self.task.evaluate(keeping))
+            second = graded(self.task.evaluate(context))
+            with self._recorded():
+                self.record.end_state(keeping.kept)
+        if (first.score, canonical(first.state)) != (second.score, canonical(second.state)):
             raise ValueError(
                 f"two evaluations of one state differ: {first.score:g} ({first.reason}) and then "
                 f"{second.score:g} ({second.reason})"
@@ -346,8 +352,13 @@ class _Attempt:
     # --- internals ---
 
     def _keep(self, desktop: Desktop, which: str) -> None:
-        try:
+        with self._recorded():
             self.frames[which] = self.record.frame(desktop, which)
+
+    @contextlib.contextmanager
+    def _recorded(self) -> Any:
+        try:
+            yield
         except DeskhandTimeout:
             raise
         except (OSError, EpisodeError) as error:
@@ -499,31 +510,6 @@ def _gone(desktop: Desktop) -> str:
         return bare(desktop).health(timeout=_PROBE).live
     except DeskhandError as error:
         return described(error)
-
-
-def _graded(value: object) -> Grade:
-    """Check the result of an evaluation.
-
-    Raises:
-        TypeError, ValueError: It is invalid.
-    """
-    if isinstance(value, bool | int | float):
-        grade = Grade(float(value))
-    elif isinstance(value, Grade):
-        grade = value
-    else:
-        raise TypeError(f"the evaluation returned {shown(value)}: it must be a Grade, True, False or a score of 0 to 1")
-    if not isinstance(grade.score, bool | int | float) or not math.isfinite(grade.score) or not 0 <= grade.score <= 1:
-        raise ValueError(f"the score is {shown(grade.score)}: it must be 0 to 1")
-    if len(_canonical(grade.state)) > _STATE:
-        raise ValueError(
-            f"the state is larger than {_STATE >> 20} MiB: it must describe what was checked, not contain it"
-        )
-    return Grade(float(grade.score), clean(str(grade.reason)[:_REASON]), json.loads(_canonical(grade.state)))
-
-
-def _canonical(state: Mapping[str, Any]) -> str:
-    return json.dumps(dict(state), sort_keys=True, allow_nan=False)
 
 
 def _trace(error: BaseException) -> str:

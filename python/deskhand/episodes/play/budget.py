@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.control_state import ControlEvent
     from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.operations import Operation
+    from deskhand.episodes.record.end_state import EndState
     from deskhand.episodes.tasks.task import TaskLimits
 
 # An agent that acts does not look more often, and every look is a line of the record.
@@ -72,6 +73,10 @@ class Record(Protocol):
 
     def frame(self, desktop: Desktop, cause: str = "") -> str:
         """Keep the screen's present pixels as the `first` or `final` ones; returns their name."""
+        ...
+
+    def end_state(self, state: EndState) -> None:
+        """Keep what the evaluation was told of the end state."""
         ...
 
     def harmless(self, value: Any) -> Any:
@@ -120,6 +125,9 @@ class Unrecorded:
         del cause
         bare(desktop).screenshot(format="raw")
         return ""
+
+    def end_state(self, state: EndState) -> None:
+        """Nothing."""
 
     def harmless(self, value: Any) -> Any:
         """As it is."""

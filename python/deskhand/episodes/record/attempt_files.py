@@ -1,4 +1,4 @@
-"""The files of one attempt: `events.jsonl` and `result.json`.
+"""The files of one attempt: `events.jsonl`, `result.json`, and the end state.
 
 This module owns how they are written: one JSON object a line in order, and a result that exists only once the attempt has
 ended.
@@ -115,20 +115,27 @@ class AttemptFiles:
         Raises:
             OSError: It cannot be written.
         """
-        data = json.dumps(result, indent=1).encode() + b"\n"
-        temporary = self._directory / f".{RESULT}"
+        self.write_file(RESULT, json.dumps(result, indent=1).encode() + b"\n")
+        for folder in (self._directory, self._directory.parent):
+            _sync_folder(folder)
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Write a file beside the events, completely or not at all.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        temporary = self._directory / f".{name}"
         try:
             with temporary.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.rename(self._directory / RESULT)
+            temporary.rename(self._directory / name)
         except OSError:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
-        for folder in (self._directory, self._directory.parent):
-            _sync_folder(folder)
 
     def sync(self) -> None:
         """Wait until all events are on disk.

@@ -20,6 +20,7 @@ from deskhand._core.arguments import expect_path
 from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.record.attempt_files import EVENTS, RESULT
+from deskhand.episodes.record.end_state import END_STATE, LARGEST, EndState
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.errors import EpisodeError, shown
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from deskhand.episodes.ledger.ledger import Row
 
 MANIFEST = "manifest.json"
 LEDGER = "episodes.sqlite"
@@ -112,6 +115,12 @@ class Recording:
             EpisodeError: It cannot be read.
         """
         return _mapping(self.directory / RESULT) if (self.directory / RESULT).exists() else None
+
+    @property
+    def end_state(self) -> EndState | None:
+        """What its evaluation was told; None if that was not kept. Raises `EpisodeError` if it cannot be read."""
+        path = self.directory / END_STATE
+        return EndState.from_json(read_part(path, LARGEST)) if path.exists() else None
 
     @property
     def begin(self) -> Mapping[str, Any]:
@@ -205,11 +214,30 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.directory}>"
 
+    @cached_property
+    def rows(self) -> Sequence[Row] | None:
+        """The rows of its ledger; None if the ledger is not in the folder.
+
+        Raises:
+            EpisodeError: It cannot be read.
+        """
+        path = self.directory / LEDGER
+        if not os.access(path, os.W_OK):
+            # There is no ledger, or the folder is read-only, where SQLite cannot open it.
+            return None
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise EpisodeError(f"{path} is a link, or not a file: a run's ledger must be in its own folder")
+        ledger = open_ledger(path)
+        try:
+            return ledger.rows()
+        finally:
+            ledger.close()
+
     @property
     def planned(self) -> int | None:
         """How many episodes are planned; None if unknown."""
-        if self._rows is not None:
-            return len(self._rows)
+        if self.rows is not None:
+            return len(self.rows)
         manifest = self.manifest
         try:
             return len(manifest["tasks"]) * int(manifest["seeds"]) * int(manifest["repeats"])
@@ -224,8 +252,8 @@ class Run:
         Raises:
             EpisodeError: They cannot be read.
         """
-        if self._rows is not None:
-            return [result for _, result in self._rows if result is not None]
+        if self.rows is not None:
+            return [row.result for row in self.rows if row.state == _DONE and row.result is not None]
         last: dict[str, Mapping[str, Any]] = {}
         for recording in self.recordings():
             result = recording.result
@@ -294,20 +322,6 @@ class Run:
     def close(self) -> None:
         """Close the files. Further calls do nothing."""
         self.frames.close()
-
-    @cached_property
-    def _rows(self) -> list[tuple[Key, Mapping[str, Any] | None]] | None:
-        path = self.directory / LEDGER
-        if not os.access(path, os.W_OK):
-            # There is no ledger, or the folder is read-only, where SQLite cannot open it.
-            return None
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise EpisodeError(f"{path} is a link, or not a file: a run's ledger must be in its own folder")
-        ledger = open_ledger(path)
-        try:
-            return [(row.key, row.result if row.state == _DONE else None) for row in ledger.rows()]
-        finally:
-            ledger.close()
 
 
 def open_run(directory: str | os.PathLike[str]) -> Run:

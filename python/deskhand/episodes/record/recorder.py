@@ -22,6 +22,7 @@ from deskhand.actions import Action, Type
 from deskhand.desktop.access import bare, commands_of, core_of
 from deskhand.episodes.record.attempt_files import DIGITS, AttemptFiles
 from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
+from deskhand.episodes.record.end_state import END_STATE, EndState
 from deskhand.episodes.record.sanitize import harmless
 from deskhand.errors import ActionError, DeskhandError, DesktopHeld, DesktopLost, EpisodeError, PolicyDenied, RecordFull
 from deskhand.machine.interface import CommandResult
@@ -222,6 +223,14 @@ class Recorder:
     def harmless(self, value: Any) -> Any:
         """A value in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
         return harmless(value, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets)
+
+    def end_state(self, state: EndState) -> None:
+        """Keep what the evaluation was told, unless there is a secret: files may have it in any form. May raise `OSError`."""
+        begun = self._clock()
+        if self._secrets:
+            state = EndState("", lacking="a secret was typed, which it may have")
+        self._files.write_file(END_STATE, state.to_json())
+        self.totals.overhead += self._clock() - begun
 
     def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """Write the result, completely or not at all, once everything else is on disk.

@@ -302,7 +302,7 @@ class _Unwritable:
     def _fail(self, *_: Any, **__: Any) -> Any:
         raise self._error
 
-    attach = detach = before = after = control = event = frame = finish = _fail
+    attach = detach = before = after = control = event = frame = end_state = finish = _fail
 
     def harmless(self, value: Any) -> Any:
         """No agent has acted, so there is no secret."""
