@@ -54,6 +54,7 @@ tags = ["text", "terminal"]
 instruction = "Greet {who} {times} times from {place}."
 programs = ["true"]
 network = ["example.org"]
+public_since = "2024-04-11"
 screen = [800, 600]
 masks = [[700, 0, 100, 24]]
 
@@ -128,6 +129,7 @@ def test_a_class_is_named_by_its_module() -> None:
 
 def test_a_folder_says_what_a_task_is(tmp_path: Path) -> None:
     (task,) = find_tasks([folder(tmp_path / "own")])
+    assert task.public_since == "2024-04-11"
     assert (task.level, task.tags, task.network, task.screen) == (2, ("text", "terminal"), ("example.org",), (800, 600))
     assert task.masks == ((700, 0, 100, 24),)
     assert task.limits == TaskLimits(steps=5)
@@ -235,6 +237,8 @@ def test_who_is_unknown_is_named_with_those_that_are_near(wanted: str, message: 
         (("steps = 5", "moves = 5"), r"limits: it is .*moves.*steps, seconds"),
         (('"256M"', '"256 potatoes"'), r"resources: it is .*potatoes"),
         (('"256M"', '"20G"'), r"resources: .*none is more than the most"),
+        (('"2024-04-11"', '"2024-4-11"'), r"public_since: it is '2024-4-11'.*a day such as"),
+        (('"2024-04-11"', "2024-04-11"), r"public_since: it is datetime.date.*a day such as"),
         (("[800, 600]", "[800]"), r"screen: it is \(800,\).*width and height"),
         (("[[700, 0, 100, 24]]", "5"), r"masks: it is 5.*x, y, width, height.*800x600"),
         (("[[700, 0, 100, 24]]", "[700, 0, 100, 24]"), r"masks: it is .*x, y, width, height.*800x600"),

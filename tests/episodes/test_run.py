@@ -61,6 +61,8 @@ def test_a_run_is_what_its_manifest_says(tmp_path: Path) -> None:
     assert manifest["limits"] == {"press": {"steps": 5, "seconds": 20.0}}
     assert manifest["resources"]["press"]["most_memory"] == 1536 << 20
     assert (manifest["network"], manifest["images"]) == ({"press": "none"}, {})
+    # This task does not say since when it is public.
+    assert manifest["public_since"] == {}
     assert set(manifest["host"]) >= {"cpus", "memory", "kernel", "cpu"}
     assert keys(begun) == [Key("press", "", seed, repeat) for seed in range(3) for repeat in range(2)]
     assert begun.plan.directory == str(tmp_path)

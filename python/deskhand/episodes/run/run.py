@@ -166,6 +166,7 @@ def begin(
         "limits": {task.name: asdict(task.limits) for task in found},
         "resources": {task.name: asdict(task.resources) for task in found},
         "network": {task.name: task.network for task in found},
+        "public_since": {task.name: task.public_since for task in found if task.public_since},
         "images": _images(settings, found),
         "host": _host(),
         "started": wall(),

@@ -42,6 +42,7 @@ FOREIGN: tuple[ForeignCatalogue, ...] = (osworld.CATALOGUE, harbor.CATALOGUE)
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _GLOB = re.compile(r"[*?\[]")
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_DAY = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
 _LEVELS = (1, 2, 3)
 # Enough to find a template that some instances cannot fill, and cheap.
 _TRIED_SEEDS = 3
@@ -339,6 +340,10 @@ def _texts(value: object) -> bool:
     return isinstance(value, tuple) and all(isinstance(item, str) and item for item in value)
 
 
+def _is_day(value: object) -> bool:
+    return isinstance(value, str) and (not value or _DAY.fullmatch(value) is not None)
+
+
 def _is_limits(value: object) -> bool:
     return isinstance(value, TaskLimits) and isinstance(value.steps, int) and _positive(value.steps, value.seconds)
 
@@ -380,4 +385,5 @@ _RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("image", lambda value: isinstance(value, str) and bool(value), "the name of a container image"),
     ("screen", _is_screen, f"a tuple of width and height, {_LEAST_SCREEN}...{_LARGEST_SCREEN} pixels each"),
     ("programs", _texts, 'a tuple of commands, such as ("mousepad",)'),
+    ("public_since", _is_day, 'a day such as "2024-04-11", or empty'),
 )

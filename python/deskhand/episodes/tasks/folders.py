@@ -13,8 +13,8 @@
 
 This module owns the form of that file. For a parameter, a list means one of its items, and a table with `from` and `to` means
 an integer between them, both included; any other value is used unchanged. The other parts are those of `Task`, by name:
-`image`, `screen = [1280, 800]`, `masks = [[x, y, width, height], ...]`, `network = ["example.org"]`, `[limits]`,
-`[resources]`. How tasks are chosen is elsewhere, and there is no desktop here.
+`image`, `public_since`, `screen = [1280, 800]`, `masks = [[x, y, width, height], ...]`, `network = ["example.org"]`,
+`[limits]`, `[resources]`. How tasks are chosen is elsewhere, and there is no desktop here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 TASK_FILE = "task.toml"
 CODE_FILE = "task.py"
 
-_PLAIN = ("name", "level", "image")
+_PLAIN = ("name", "level", "image", "public_since")
 _TUPLES = ("tags", "screen", "programs")
 _KEYS = {*_PLAIN, *_TUPLES, "instruction", "masks", "network", "limits", "resources", "parameters"}
 _FUNCTIONS = ("setup", "evaluate", "oracle")

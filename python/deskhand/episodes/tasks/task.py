@@ -91,6 +91,8 @@ class Task(ABC):
         builds_image: Whether `ready` builds `image`, so that it need not be there before.
         ready_limit: Seconds that `ready` may take.
         evaluation_limit: Seconds that an evaluation may take.
+        public_since: The day since which it is public, such as `2024-04-11`: a model may have been trained on it since. Empty
+            if that is unknown.
     """
 
     name: ClassVar[str]
@@ -108,6 +110,7 @@ class Task(ABC):
     builds_image: ClassVar[bool] = False
     ready_limit: ClassVar[float] = 180.0
     evaluation_limit: ClassVar[float] = 120.0
+    public_since: ClassVar[str] = ""
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
         """The values that differ between two instances, as JSON data; all chance comes from `random`."""

@@ -44,6 +44,8 @@ class OSWorldTask(ForeignTask):
     limits: ClassVar[TaskLimits] = TaskLimits(steps=100, seconds=3600.0)
     resources: ClassVar[Resources] = Resources(memory=1 << 30, most_memory=4 << 30)
     evaluates_once: ClassVar[bool] = True
+    # All of them came with its paper, arXiv 2404.07972.
+    public_since: ClassVar[str] = "2024-04-11"
 
     @classmethod
     def source(cls) -> Iterable[tuple[str, bytes]]:
