@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskhand import ActionError
-from deskhand.episodes.report.statistics import clustered, paired, pass_all, pass_any, wilson
+from deskhand.episodes.report.statistics import clustered, mcnemar, paired, pass_all, pass_any, permuted, wilson
 
 # Student's t for 95 % and 7 degrees of freedom, as printed in tables.
 T_OF_7 = 2.3646
@@ -126,3 +126,72 @@ def test_episodes_of_a_task_that_differ_alike_make_us_less_sure_of_a_comparison(
 def test_two_runs_that_agree_everywhere_are_not_the_same_for_sure() -> None:
     agreeing = paired({str(task): [(1.0, 1.0)] * 3 for task in range(42)})
     assert (agreeing.value, agreeing.low, agreeing.high) == (0.0, -wilson(0, 42).high, wilson(0, 42).high)
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=3),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_all_exchanges_of_tasks_are_counted(tasks: list[list[tuple[float, float]]]) -> None:
+    changes = [sum(b - a for a, b in task) for task in tasks]
+    found = abs(sum(changes))
+    cases = [
+        abs(sum(sign * change for sign, change in zip(signs, changes, strict=True)))
+        for signs in itertools.product((1, -1), repeat=len(changes))
+    ]
+    test = permuted({str(number): task for number, task in enumerate(tasks)})
+    assert test.exact
+    assert math.isclose(test.p, sum(case >= found for case in cases) / len(cases))
+
+
+def test_what_has_too_many_cases_is_drawn_by_a_seed() -> None:
+    # Sums of different powers of two are all different.
+    many = {str(task): [(0.0, 2.0**-task)] for task in range(30)}
+    test = permuted(many)
+    assert not test.exact
+    assert test == permuted(many)
+    # All of one sign: only that case and its opposite are as extreme, so that hardly any is drawn.
+    assert 1 / 20_001 <= test.p < 0.001
+    mixed = {str(task): [(0.5, 0.5 + (-1) ** task * 2.0**-task / 4)] for task in range(30)}
+    assert 0.2 < permuted(mixed, draws=2000).p < 1
+    assert permuted(mixed, draws=2000) != permuted(mixed, draws=2000, seed=1)
+
+
+def test_a_hundred_tasks_of_zeros_and_ones_are_counted() -> None:
+    test = permuted({str(task): [(0.0, float(task < 60)), (1.0, float(task < 50))] for task in range(369)})
+    assert test.exact
+    assert test.p < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"),
+    # Two-sided exact binomial tests with one half, as R's binom.test prints them.
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (5, 0, 0.0625),
+        (8, 2, 0.109375),
+        (10, 1, 0.01171875),
+        (7, 7, 1.0),
+        (0, 12, 0.00048828125),
+    ],
+)
+def test_mcnemars_test_is_the_binomial_one(gained: int, lost: int, p: float) -> None:
+    assert mcnemar(gained, lost) == p
+    assert mcnemar(lost, gained) == p
+
+
+@given(st.integers(0, 8), st.integers(0, 8))
+def test_with_one_episode_a_task_both_tests_are_the_same(gained: int, lost: int) -> None:
+    pairs = {f"g{n}": [(0.0, 1.0)] for n in range(gained)} | {f"l{n}": [(1.0, 0.0)] for n in range(lost)}
+    assert math.isclose(permuted({**pairs, "same": [(1.0, 1.0)]}).p, mcnemar(gained, lost))
+
+
+def test_no_pairs_are_no_test() -> None:
+    with pytest.raises(ActionError, match="in common"):
+        permuted({"a": []})
+    with pytest.raises(ActionError, match="a score"):
+        permuted({"a": [(math.nan, 1.0)]})

@@ -1,4 +1,4 @@
-"""The command that makes a page of a run: `report`.
+"""The command that says what a run is worth: `report`.
 
 What must never appear here: a number of a run (see `deskhand.episodes.report`).
 """
@@ -13,10 +13,14 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json
+from deskhand._core.redaction import clean
+from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json, write_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deskhand.episodes.report.page import Frames
+    from deskhand.episodes.report.table import Form
 
 _DIRECTORY = click.Path(exists=True, file_okay=False)
 
@@ -27,11 +31,20 @@ _DIRECTORY = click.Path(exists=True, file_okay=False)
         "deskhand report runs/new runs/old             # and says by how much the new one is better",
         "deskhand report runs/gpt --frames failed -o failures.html",
         "deskhand report runs/gpt --json | jq .strict",
+        "deskhand report runs/new runs/old runs/older --table markdown    # the tables of a paper",
     )
 )
 @click.argument("directory", metavar="DIR", type=_DIRECTORY)
-@click.argument("other", metavar="[OTHER]", type=_DIRECTORY, required=False)
-@click.option("-o", "--out", type=click.Path(dir_okay=False), help="Where the page goes; by default DIR/report.html.")
+@click.argument("others", metavar="[OTHER...]", type=_DIRECTORY, nargs=-1)
+@click.option(
+    "-o", "--out", type=click.Path(dir_okay=False), help="Where the page or the table goes; by default DIR/report.html."
+)
+@click.option(
+    "--table",
+    "form",
+    type=click.Choice(["markdown", "csv", "latex"]),
+    help="Print the tables of a paper instead of the page: scores, domains, and DIR compared with each OTHER.",
+)
 @click.option(
     "--frames",
     type=click.Choice(["all", "failed", "none"]),
@@ -41,32 +54,56 @@ _DIRECTORY = click.Path(exists=True, file_okay=False)
 )
 @quiet_option
 @json_option
-def report(*, directory: str, other: str | None, out: str | None, frames: str, as_json: bool) -> None:
+def report(
+    *, directory: str, others: tuple[str, ...], out: str | None, form: str | None, frames: str, as_json: bool
+) -> None:
     """Make one page of a run of episodes, which works offline: scores, causes, times, and every episode step by step.
 
-    Of a run that is still going on it shows what is done. OTHER is a run to compare with. With --json the numbers are printed
-    instead, and no page is made.
+    Of a run that is still going on it shows what is done. OTHER is a run to compare with; with --table and --json there may be
+    several. With --json the numbers are printed instead, and no page is made.
     """
-    # Numpy takes longer to import than most other commands take.
-    from deskhand.episodes.record.reader import open_run  # noqa: PLC0415
-    from deskhand.episodes.report.page import write_report  # noqa: PLC0415
-    from deskhand.episodes.report.summary import summarize  # noqa: PLC0415
-
-    if as_json:
-        run = open_run(directory)
-        results = run.results()
-        show_json(asdict(summarize(results, planned=run.planned, beside=run.spent_beside(results))))
+    if form is not None and as_json:
+        raise click.UsageError("--table and --json are two forms of the same numbers: give one of them")
+    if form is not None or as_json:
+        _show_numbers((directory, *others), form, out)
         return
+    if len(others) > 1:
+        raise click.UsageError("the page compares with one OTHER: give --table or --json for more")
+    # Numpy takes longer to import than most other commands take.
+    from deskhand.episodes.report.page import write_report  # noqa: PLC0415
+
     with Progress(console=Console(stderr=True), transient=True, disable=is_quiet()) as bar:
         task = bar.add_task("Reading episodes", total=None)
         path = write_report(
             directory,
             out,
-            other=other,
+            other=next(iter(others), None),
             frames=cast("Frames", frames),
             progress=lambda done, every: bar.update(task, completed=done, total=every),
         )
     click.echo(f"{path} ({Path(path).stat().st_size / 1e6:.1f} MB)")
+
+
+def _show_numbers(directories: Sequence[str], form: str | None, out: str | None) -> None:
+    from deskhand.episodes.record.reader import open_run  # noqa: PLC0415 # see report
+    from deskhand.episodes.report.summary import summarize  # noqa: PLC0415 # likewise
+    from deskhand.episodes.report.table import RunNumbers, table_data, write_table  # noqa: PLC0415 # likewise
+
+    runs = []
+    for directory in directories:
+        with open_run(directory) as run:
+            results = run.results()
+            numbers = summarize(results, planned=run.planned, beside=run.spent_beside(results))
+        runs.append(RunNumbers(clean(run.directory.resolve().name), run.manifest, results, numbers))
+    if form is None:
+        show_json(table_data(runs))
+        return
+    text = write_table(runs, cast("Form", form))
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_file(out, text.encode())
+        click.echo(out)
 
 
 COMMANDS = (report,)

@@ -1,12 +1,13 @@
 """What some episodes say about an agent, and how certain that is.
 
-This module owns the arithmetic of scores: intervals, chances of success in k tries. It has no files and no page, and rounds
-nothing.
+This module owns the arithmetic of scores: intervals, tests, chances of success in k tries. It has no files and no page, and
+rounds nothing.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -22,6 +23,10 @@ _NORMAL = NormalDist()
 _NO_VARIANCE = 1e-18
 # Enough for all bits of a float.
 _HALVINGS = 60
+# Of a score, finer than any task's; and how many different sums of scores are counted.
+_STEPS = 10**9
+_MOST_SUMS = 1 << 15
+_MOST_COUNTED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +206,94 @@ def paired(pairs: Mapping[str, Sequence[tuple[float, float]]], *, confidence: fl
     else:
         half = _t(confidence, len(clusters) - 1) * math.sqrt(variance)
     return Interval(mean, max(-1.0, mean - half), min(1.0, mean + half))
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """The p-value of a test: the chance of a difference at least as large, if the two runs are equally good.
+
+    Attributes:
+        p: The chance, two-sided.
+        exact: Whether all cases were counted; otherwise some were drawn.
+    """
+
+    p: float
+    exact: bool
+
+
+def permuted(pairs: Mapping[str, Sequence[tuple[float, float]]], *, draws: int = 20_000, seed: int = 0) -> Chance:
+    """Test whether two runs of the same episodes differ, by exchanging them task by task.
+
+    Episodes of one task are alike, so that they are exchanged together. If the runs are equally good, each task's difference
+    has either sign with the same chance. All cases are counted where their sums are few enough, as for scores of 0 and 1.
+
+    Args:
+        pairs: The scores of each task's episodes that both runs have.
+        draws: How many cases are drawn if there are too many to count; the chance is then not below 1 of that.
+        seed: The seed for drawing them.
+
+    Source: Fisher's randomisation test for pairs, "The design of experiments" (1935), section 21; for drawn cases with the
+    observed one among them, Phipson and Smyth, SAGMB 9 (2010), article 39.
+
+    Raises:
+        ActionError: There are no pairs.
+    """
+    expect_integer("permuted: draws", draws, 1)
+    expect_integer("permuted: seed", seed, 0)
+    # Whole numbers, so that equal sums are equal whatever their order.
+    sums = [
+        sum(round(_STEPS * (_score(second) - _score(first))) for first, second in expect_several("pairs", several))
+        for several in expect_mapping("pairs", pairs).values()
+        if several
+    ]
+    if not sums:
+        raise ActionError("the two runs have no episode in common")
+    found = abs(sum(sums))
+    counts = {0: 1}
+    for change in sums:
+        after: dict[int, int] = {}
+        for total, count in counts.items():
+            for other in (total + change, total - change):
+                after[other] = after.get(other, 0) + count
+        if len(after) > _MOST_SUMS:
+            return Chance(_drawn(sums, found, draws, seed), exact=False)
+        counts = after
+    extreme = sum(count for total, count in counts.items() if abs(total) >= found)
+    return Chance(extreme / 2 ** len(sums), exact=True)
+
+
+def _score(value: object) -> float:
+    return expect_number("a score", value, 0, 1)
+
+
+def _drawn(sums: Sequence[int], found: int, draws: int, seed: int) -> float:
+    chance = random.Random(seed)  # noqa: S311 # to be repeated
+    extreme = 0
+    for _ in range(draws):
+        signs = chance.getrandbits(len(sums))
+        total = sum(change if signs >> place & 1 else -change for place, change in enumerate(sums))
+        extreme += abs(total) >= found
+    return (extreme + 1) / (draws + 1)
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """The exact test of McNemar for two runs of the same episodes: the chance of such numbers if the runs are equally good.
+
+    It takes episodes as independent: use `permuted` where tasks have several.
+
+    Args:
+        gained: The episodes that only the second run did.
+        lost: Those that only the first did.
+
+    Source: McNemar, Psychometrika 12 (1947), with the binomial distribution.
+    """
+    expect_integer("mcnemar: gained", gained, 0, _MOST_COUNTED)
+    expect_integer("mcnemar: lost", lost, 0, _MOST_COUNTED)
+    count = gained + lost
+    tail = term = 1
+    for k in range(min(gained, lost)):
+        term = term * (count - k) // (k + 1)
+        tail += term
+    chance: float = 2 * tail / 2**count
+    # The middle case is in both tails.
+    return min(1.0, chance)

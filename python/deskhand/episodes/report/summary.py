@@ -68,6 +68,31 @@ class TaskSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainSummary:
+    """The tasks of one subject; a task with several tags counts in each.
+
+    Attributes:
+        name: The tag.
+        tasks: How many tasks have it.
+        done: How many of their episodes are done.
+        valid: How many of those count.
+        successes: How many succeeded.
+        strict: As in `Summary`, and so the next two.
+        valid_only: None if no episode is valid.
+        success_rate: None if no episode is valid.
+    """
+
+    name: str
+    tasks: int
+    done: int
+    valid: int
+    successes: int
+    strict: Interval
+    valid_only: Interval | None
+    success_rate: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A run in numbers.
 
@@ -87,6 +112,7 @@ class Summary:
         any_of: k → the chance that one of k tries of a task succeeds (pass@k), mean of the tasks with k tries.
         all_of: k → the chance that all do (pass^k).
         tasks: Each task, by name.
+        domains: Each tag of a task, by name.
         phases: Seconds in each of `PHASES`, in sum; here and below for the attempts that count, one an episode.
         seconds: Their whole time, in sum.
         wall: From the beginning of the first to the end of the last, in seconds.
@@ -112,6 +138,7 @@ class Summary:
     any_of: Mapping[int, float]
     all_of: Mapping[int, float]
     tasks: tuple[TaskSummary, ...]
+    domains: tuple[DomainSummary, ...]
     phases: Mapping[str, float]
     seconds: float
     wall: float
@@ -155,6 +182,7 @@ def summarize(
         any_of=_over_tasks(tasks, pass_any),
         all_of=_over_tasks(tasks, pass_all),
         tasks=tasks,
+        domains=_domains(results),
         phases=phases,
         seconds=sum(float(each["times"]["total"]) for each in results),
         wall=max((each["ended"] for each in results), default=0.0) - min((e["started"] for e in results), default=0.0),
@@ -188,8 +216,8 @@ def compare(before: Sequence[Result], after: Sequence[Result]) -> tuple[Interval
     Returns:
         The interval is None if no episode is in both and valid in both.
     """
-    known = {_key(each): each for each in before}
-    both = [(known[_key(each)], each) for each in after if _key(each) in known]
+    known = {episode_of(each): each for each in before}
+    both = [(known[episode_of(each)], each) for each in after if episode_of(each) in known]
     scores: dict[str, list[tuple[float, float]]] = {}
     for a, b in both:
         if a["valid"] and b["valid"]:
@@ -197,13 +225,14 @@ def compare(before: Sequence[Result], after: Sequence[Result]) -> tuple[Interval
     return (paired(scores) if scores else None), both
 
 
-def _key(result: Result) -> tuple[object, ...]:
+def episode_of(result: Result) -> tuple[object, ...]:
+    """What two results of one episode have in common."""
     return tuple(result[part] for part in ("task", "variant", "seed", "repeat"))
 
 
 def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
     found: dict[str, list[Result]] = {}
-    for each in sorted(results, key=_key):
+    for each in sorted(results, key=episode_of):
         found.setdefault(str(each["task"]), []).append(each)
     return found
 
@@ -228,6 +257,29 @@ def _task(name: str, results: Sequence[Result]) -> TaskSummary:
         successes=sum(bool(each["success"]) for each in valid),
         steps=median(int(each["steps"]) for each in valid) if valid else 0.0,
         seconds=median(float(each["times"]["total"]) for each in valid) if valid else 0.0,
+    )
+
+
+def _domains(results: Sequence[Result]) -> tuple[DomainSummary, ...]:
+    by_tag: dict[str, list[Result]] = {}
+    for each in results:
+        for tag in dict.fromkeys(map(str, each["tags"])):
+            by_tag.setdefault(tag, []).append(each)
+    return tuple(_domain(tag, by_tag[tag]) for tag in sorted(by_tag))
+
+
+def _domain(tag: str, results: Sequence[Result]) -> DomainSummary:
+    valid = [each for each in results if each["valid"]]
+    successes = sum(bool(each["success"]) for each in valid)
+    return DomainSummary(
+        name=tag,
+        tasks=len({str(each["task"]) for each in results}),
+        done=len(results),
+        valid=len(valid),
+        successes=successes,
+        strict=_mean(results),
+        valid_only=_mean(valid) if valid else None,
+        success_rate=wilson(successes, len(valid)) if valid else None,
     )
 
 
