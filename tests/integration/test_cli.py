@@ -565,6 +565,7 @@ def test_every_command_helps(shell: Shell) -> None:
         "tasks",
         "type",
         "up",
+        "verify",
         "watch",
         "windows",
     ]

@@ -70,6 +70,10 @@ _SECTIONS: Mapping[str, Mapping[str, _Listed]] = {
             "reporting",
             "Make one page of a run of episodes, which works offline: scores, causes, times, and every episode step by step.",
         ),
+        "verify": _Listed(
+            "reporting",
+            "Check a run of somebody else's: its plan, its records, and its scores from the recorded end states.",
+        ),
         "export": _Listed("replaying", "Write the episodes of a run in the form of other programs."),
         "replay": _Listed(
             "recording", "Play a recording again: what a VNC server sent (FILE), or the episodes of a run (DIR)."

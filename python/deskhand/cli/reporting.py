@@ -1,10 +1,12 @@
-"""The command that says what a run is worth: `report`.
+"""The commands that say what a run is worth: `report`, and `verify` for a run of somebody else's.
 
 What must never appear here: a number of a run (see `deskhand.episodes.report`).
 """
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from deskhand._core.redaction import clean
-from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json, write_file
+from deskhand.cli.common import examples, is_quiet, json_option, quiet_option, show_json, table, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,5 +108,44 @@ def _show_numbers(directories: Sequence[str], form: str | None, out: str | None)
         click.echo(out)
 
 
-COMMANDS = (report,)
+@click.command(
+    epilog=examples(
+        "deskhand verify submission                       # a run of tasks that ship",
+        "deskhand verify submission --task ./my-tasks     # and of tasks of yours, whose code runs here",
+        "deskhand verify submission --json | jq '.tasks[] | select(.verdict != \"confirmed\")'",
+    )
+)
+@click.argument("directory", metavar="DIR", type=_DIRECTORY)
+@click.option(
+    "--task", "tasks", multiple=True, help="Tasks that do not ship with deskhand; their code runs on this machine."
+)
+@json_option
+def verify(*, directory: str, tasks: tuple[str, ...], as_json: bool) -> int:
+    """Check a run of somebody else's: its plan, its records, and its scores from the recorded end states.
+
+    For each task it says whether its scores are confirmed, differ, or cannot be checked, and why. Nothing of the run is
+    executed. The exit code is 0 if everything is confirmed.
+    """
+    from deskhand.episodes.record.reader import open_run  # noqa: PLC0415 # see report
+    from deskhand.episodes.report.verification import Verdict, verify_run  # noqa: PLC0415 # likewise
+    from deskhand.episodes.tasks.catalogue import built_in, find_tasks  # noqa: PLC0415 # likewise
+
+    known = dict(built_in())
+    if tasks:
+        known |= {task.name: task for task in find_tasks(tasks)}
+    with open_run(directory) as run:
+        found = verify_run(run, known, now=time.time())
+    if as_json:
+        show_json(asdict(found) | {"verdict": found.verdict})
+    else:
+        rows = [(each.task, each.verdict, str(each.episodes), "; ".join(each.reasons)) for each in found.tasks]
+        table(("task", "verdict", "episodes", "why"), rows)
+        for problem in found.problems:
+            click.echo(clean(f"the run: {problem}"))
+        counts = Counter(each.verdict for each in found.tasks)
+        click.echo(", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
+    return 0 if found.verdict is Verdict.CONFIRMED else 1
+
+
+COMMANDS = (report, verify)
 """The commands of this module."""
