@@ -20,7 +20,7 @@ PRINTED = {
     "desktops.md": [
         "menuitem File True\nhello\n",
         "",
-        "Save As\nTrue\n",
+        "Save As\nhello\n",
         "text Press Return ocr\n",
         "hello from /usr 1 error\n",
         "Size(width=1280, height=800)\n",
