@@ -25,6 +25,7 @@ names.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -198,3 +199,8 @@ if not TYPE_CHECKING:  # A type checker would take any name for one of ours.
 
     def __dir__() -> list[str]:
         return sorted({*_PLACES, *(name for name in globals() if name.startswith("__"))})
+
+
+# Nothing of it is loaded without the variable. It stands here because launchers must not import episodes.
+if os.environ.get("DESKHAND_TRACE"):
+    importlib.import_module("deskhand.episodes.record.tracing").trace_openings(os.environ["DESKHAND_TRACE"])

@@ -30,6 +30,7 @@ HEAVY = {
     "deskhand.desktop.desktop",
     "click",
     "deskhand.aio.desktop",
+    "deskhand.episodes",
     "deskhand.launchers.docker.launch",
     "deskhand.launchers.docker.spec",
     "deskhand.pool.pool",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import webbrowser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +15,7 @@ import click
 from deskhand._core.extras import load
 from deskhand._core.redaction import clean
 from deskhand.cli.common import chosen, examples
-from deskhand.errors import ActionError, ConnectFailed
+from deskhand.errors import ActionError, ConnectFailed, EpisodeError
 from deskhand.launchers import registry
 from deskhand.launchers.targets import connect
 from deskhand.watch.listening import listening, names_of, refuse_plain, server_of
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(exists=True, dir_okay=False)
 _MOST_LINKS = 20
+_MOST_NAMED = 10
 
 
 @click.command(
@@ -37,10 +40,11 @@ _MOST_LINKS = 20
         "deskhand watch work --control        # take control on the page, where no other driver acts",
         "deskhand watch x11::1                # any display, or vnc://host:1",
         "deskhand watch --all --links 2       # all desktops that run, for two people",
+        "deskhand watch ./trace               # play what was recorded there: a run, or DESKHAND_TRACE",
         "deskhand watch work --host 0.0.0.0 --certificate server.pem --certificate-key server.key",
     )
 )
-@click.argument("desktops", metavar="[NAME|TARGET]...", nargs=-1)
+@click.argument("desktops", metavar="[NAME|TARGET|DIR]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All desktops of `deskhand ls`.")
 @click.option("--control", is_flag=True, help="Links are for taking control too.")
 @click.option(
@@ -79,7 +83,15 @@ def watch(
 
     It prints a link that works once, for ten minutes, and opens it in a browser where there is one. The agents of these
     desktops run in other processes: their pictures are shown, and with --control a person acts where no other driver does.
+
+    With DIR, the directory of a run or of a trace (DESKHAND_TRACE), it plays the episode that began last, or those that are
+    named after it: it writes a page of each into DIR, which works offline, and opens the only one.
     """
+    if desktops and _is_recording(desktops[0]):
+        if everything or control:
+            raise click.UsageError(f"{clean(desktops[0])} is a recording: leave out --all and --control")
+        _play(Path(desktops[0]), desktops[1:], opens=not no_open)
+        return
     refuse_plain(host, certificate, "the link and the screen")
     # Check everything that may be missing before connecting.
     uvicorn = load("uvicorn", EXTRA)
@@ -110,6 +122,34 @@ def watch(
 
 async def _serve(uvicorn: Any, made: Application, listener: socket.socket, **options: Any) -> None:
     await server_of(uvicorn, made, **options, **WEB_OPTIONS).serve(sockets=[listener])
+
+
+def _is_recording(name: str) -> bool:
+    # The name of a desktop that runs comes first; `./NAME` is always a directory.
+    return os.path.isfile(Path(name) / "manifest.json") and not any(name == entry.name for entry in registry.entries())  # noqa: PTH113 # False for a name that is too long, too
+
+
+def _play(directory: Path, episodes: tuple[str, ...], *, opens: bool) -> None:
+    # A live page needs none of this.
+    from deskhand.episodes.record.reader import open_run  # noqa: PLC0415
+    from deskhand.episodes.report.player import write_playback  # noqa: PLC0415
+
+    names = list(dict.fromkeys(episodes))
+    if not names:
+        with open_run(directory) as run:
+            begun = {each.key: each.directory.stat().st_ctime for each in run.recordings()}
+        if not begun:
+            raise EpisodeError(f"nothing is recorded in {directory} yet")
+        names = [max(begun, key=lambda name: begun[name])]
+        if len(begun) > 1:
+            others = sorted(set(begun) - set(names))
+            more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+            click.echo(f"Name others to play them: {clean(', '.join(others[:_MOST_NAMED]))}{more}", err=True)
+    pages = [write_playback(directory, name, directory / f"{name}.html") for name in names]
+    for page in pages:
+        click.echo(clean(str(page)))
+    if opens and len(pages) == 1 and sys.stdout.isatty():
+        webbrowser.open(pages[0].resolve().as_uri())
 
 
 def _targets(desktops: tuple[str, ...], *, everything: bool) -> list[str]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _RETRY_PERIOD = 0.02
 _DOCKER = "docker://"
 _BACKENDS = ("local", "docker")
+_HEARERS: list[Callable[[Desktop], object]] = []
 
 
 def launch(
@@ -121,7 +122,7 @@ def launch(
             timeout=timeout,
             **options,
         )
-        return guarded(launched, policy, ask, audit)
+        return opened(launched, policy, ask, audit)
     if backend != "local":
         near = nearest(expect_text("launch: backend", backend), _BACKENDS)
         hint = f"did you mean {near[0]!r}?" if near else "a program is started by desktop.start(...)"
@@ -142,7 +143,7 @@ def launch(
         animations=animations,
         timeout=timeout,
     )
-    return guarded(launched, policy, ask, audit)
+    return opened(launched, policy, ask, audit)
 
 
 def connect(
@@ -210,12 +211,12 @@ def connect(
             verify=verify,
         )
         desktop = Desktop(VncBackend(target, timeout=timeout), name=str(target), view_only=view_only)
-        return guarded(desktop, policy, ask, audit)
+        return opened(desktop, policy, ask, audit)
     if url.startswith(_DOCKER):
         from deskhand.launchers.docker.connect import connect_docker  # noqa: PLC0415 # as for `launch`
 
         desktop = connect_docker(url.removeprefix(_DOCKER), timeout=timeout, view_only=view_only, method=method)
-        return guarded(desktop, policy, ask, audit)
+        return opened(desktop, policy, ask, audit)
     directory: Path | None = None
     socket = ""
     name = None
@@ -242,7 +243,7 @@ def connect(
             desktop = connect_docker(
                 entry.container, timeout=timeout, view_only=view_only, method=method, environment=entry.engine
             )
-            return guarded(desktop, policy, ask, audit)
+            return opened(desktop, policy, ask, audit)
         display, xauthority = entry.display, xauthority or entry.xauthority
         directory, socket, name = Path(entry.directory), entry.socket, entry.name
     backend = _open(display, xauthority, timeout, view_only=view_only, method=method)
@@ -268,7 +269,7 @@ def connect(
         ),
         view_only=view_only,
     )
-    return guarded(desktop, policy, ask, audit)
+    return opened(desktop, policy, ask, audit)
 
 
 def _check_judges(what: str, *, policy: object, ask: object, audit: object) -> None:
@@ -299,6 +300,22 @@ def _check_login(username: object, password: object) -> None:
     if password is not None and not callable(password) and not isinstance(password, str):
         # The value is not shown, because it may be a password.
         raise ActionError(f"connect: password is a text or a function, not of type {type(password).__name__}")
+
+
+def on_opening(hear: Callable[[Desktop], object]) -> None:
+    """Call `hear` with each desktop that this process opens from now on, before its guard stands in the gate."""
+    _HEARERS.append(hear)
+
+
+def opened(desktop: Desktop, policy: Policy | None, ask: Ask | None, audit: AuditLog | None) -> Desktop:
+    """A desktop that has just been made or reached, with its guard; it is closed if one of those that hear of it raises."""
+    try:
+        for hear in _HEARERS:
+            hear(desktop)
+    except BaseException:
+        desktop.close()
+        raise
+    return guarded(desktop, policy, ask, audit)
 
 
 def guarded(desktop: Desktop, policy: Policy | None, ask: Ask | None, audit: AuditLog | None) -> Desktop:

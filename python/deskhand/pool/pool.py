@@ -149,7 +149,7 @@ class Pool:
                 )
             judges = {name: options.pop(name, None) for name in ("policy", "ask", "audit")}
             rooms = SharedContainers(displays, **options)
-            return lambda: targets.guarded(rooms.launch(), **judges)
+            return lambda: targets.opened(rooms.launch(), **judges)
         return partial(launch, **options) if callable(launch) else partial(targets.launch, launch, **options)
 
     def __enter__(self) -> Self:

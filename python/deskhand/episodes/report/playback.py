@@ -136,10 +136,11 @@ def side(
     return {
         "run": _text(run),
         "episode": _text(episode),
-        "agent": _text(result.get("agent", "")),
+        "agent": _text(result.get("agent", begin.get("program", ""))),
         "instruction": _text(begin.get("instruction", "")),
         "screen": _screen(begin.get("screen")),
-        "outcome": _outcome(result),
+        # A trace of a program has no result.
+        "outcome": {"good": True, "text": "trace"} if not result and "program" in begin else _outcome(result),
         "why": [
             {"name": name, "text": text}
             for name in ("detail", "reason", "answer")
