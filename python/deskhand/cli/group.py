@@ -81,7 +81,9 @@ _SECTIONS: Mapping[str, Mapping[str, _Listed]] = {
     },
     "Further": {
         "image": _Listed("image", "Build the images that `deskhand up --docker` starts, and check them."),
-        "record": _Listed("recording", "Save what a VNC server sends, with its times."),
+        "record": _Listed(
+            "recording", "Record what a desktop shows, as GIF or MP4, or what a VNC server sends, with its times."
+        ),
         "completion": _Listed("completing", "Print the script by which a shell completes what you type."),
     },
 }

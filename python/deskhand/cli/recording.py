@@ -1,23 +1,28 @@
-"""The commands that save what a VNC server sends, and play recordings back: `record replay`."""
+"""The commands that save what a screen shows or a VNC server sends, and play recordings back: `record replay`."""
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from deskhand._core.redaction import clean
 from deskhand.backends.vnc.recording import PIXELS
 from deskhand.backends.vnc.recording import record as record_rfb
 from deskhand.backends.vnc.recording import replay as replay_rfb
 from deskhand.backends.vnc.target import is_vnc, parse_target
 from deskhand.cli.common import (
+    chosen,
     examples,
     file_to_write,
     json_option,
     millis,
+    names_that_begin,
     numbers,
     quiet_option,
     show_json,
@@ -29,8 +34,11 @@ if TYPE_CHECKING:
     from deskhand.backends.vnc.recording import Decoded
 
 
-def _vnc_target(_ctx: click.Context, param: click.Parameter, value: str) -> str:
-    if not is_vnc(value):
+_LOOK = 0.1
+
+
+def _vnc_target(_ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not is_vnc(value):
         # The value is not repeated, because it may hold a password.
         raise click.BadParameter("this is no VNC server: write vnc://host:1 or vnc+unix:///path", param=param)
     return value
@@ -38,29 +46,49 @@ def _vnc_target(_ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 @click.command(
     epilog=examples(
+        "deskhand record -o demo.gif                    # the only desktop that runs, until Ctrl-C",
+        "deskhand record work -o demo.mp4 --seconds 30  # needs ffmpeg",
         "deskhand record --rfb vnc://host:1 -o session.rfb --seconds 10",
         "deskhand record --rfb vnc+unix:///run/desk.sock -o session.rfb      # until Ctrl-C",
         "deskhand record --rfb vnc://host:1 -o zrle.rfb --pixels zrle --pixels raw",
     )
 )
-@click.option("--rfb", "target", required=True, metavar="TARGET", callback=_vnc_target, help="The VNC server.")
+@click.argument("desktop", metavar="[NAME|TARGET]", required=False, shell_complete=names_that_begin)
+@click.option("--rfb", "target", metavar="TARGET", callback=_vnc_target, help="A VNC server, whose bytes are saved.")
 @click.option("-o", "--output", required=True, metavar="FILE", callback=file_to_write, help="Where to.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="How long; by default until Ctrl-C.")
 @click.option(
     "--pixels",
     multiple=True,
     type=click.Choice(list(PIXELS)),
-    help="Request this encoding only, and no extension; repeat it for more, the best first.",
+    help="--rfb: request this encoding only, and no extension; repeat it for more, the best first.",
 )
 @json_option
-def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str, ...], as_json: bool) -> None:
-    """Save what a VNC server sends, with its times.
+def record(
+    *,
+    desktop: str | None,
+    target: str | None,
+    output: str,
+    seconds: float | None,
+    pixels: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Record what a desktop shows, as GIF or MP4, or what a VNC server sends, with its times.
 
-    Nothing of the login is saved, nothing is pressed, and its clipboard is not read. A server's password comes from
+    Without --rfb, FILE ends in .gif or .mp4. Only what changes makes frames, ten a second at most. Nothing is pressed.
+
+    With --rfb, nothing of the login is saved, nothing is pressed, and the clipboard is not read. A server's password comes from
     DESKHAND_VNC_PASSWORD or DESKHAND_VNC_PASSWORD_FILE.
     """
     if output == "-":
         raise click.UsageError("a recording goes to a file: use -o FILE")
+    if target is None:
+        if pixels:
+            raise click.UsageError("--pixels is for --rfb")
+        _film(chosen(desktop), output, seconds, as_json=as_json)
+        return
+    if desktop is not None:
+        raise click.UsageError("--rfb names the server: leave the desktop out")
     stop = threading.Event()
 
     def let_in() -> None:
@@ -72,6 +100,26 @@ def record(*, target: str, output: str, seconds: float | None, pixels: tuple[str
     )
     ended = "; the server closed the connection" if decoded.closed else ""
     _report(decoded, output, {"closed": decoded.closed}, ended, as_json=as_json)
+
+
+def _film(target: str, output: str, seconds: float | None, *, as_json: bool) -> None:
+    # The other commands need none of these.
+    from deskhand.launchers.targets import connect  # noqa: PLC0415
+    from deskhand.watch.recording import record as record_screen  # noqa: PLC0415
+
+    # Not an Event, on which a handler may lock itself out. A signal just before a wait does not end it: each is short.
+    over: list[int] = []
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    with connect(target, view_only=True) as desktop, record_screen(desktop, output) as film:
+        signal.signal(signal.SIGINT, lambda number, _frame: over.append(number))
+        if not as_json:
+            click.echo(f"Recording {clean(target)}; Ctrl-C ends it", err=True)
+        while not over and (left := end - time.monotonic()) > 0:
+            time.sleep(min(_LOOK, left))
+    if as_json:
+        show_json({"file": output, "frames": film.frames})
+    else:
+        click.echo(f"{output}: {film.frames} frames")
 
 
 @click.command(
