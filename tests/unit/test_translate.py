@@ -192,6 +192,7 @@ def test_characters_that_applications_compose_are_refused_with_another_way() -> 
     with pytest.raises(Untypable, match="paste=True") as caught:
         run(act.Type("a\uff20b\ufefb\ufe50"))
     assert caught.value.characters == ((1, "\uff20"), (3, "\ufefb"), (4, "\ufe50"))
+    run(act.Type("a\uff20b\ufefb\ufe50", paste=True))
 
 
 def test_untypable_text_is_refused_as_a_whole() -> None:

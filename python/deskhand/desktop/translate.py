@@ -155,8 +155,8 @@ def _keys_and_time(action: act.Action) -> Sequence[Step]:
             return [KeyDown(key) for key in parse_keys(keys)]
         case act.ReleaseKeys(keys=keys):
             return [KeyUp(key) for key in reversed(parse_keys(keys))]
-        case act.Type(text=text):
-            return _type_secret(text) if isinstance(text, Secret) else _type(text)
+        case act.Type(text=text, paste=paste):
+            return _type_secret(text, paste=paste) if isinstance(text, Secret) else _type(text, paste=paste)
         case act.Wait(duration=duration):
             return [Pause(DEFAULT_WAIT if duration is None else duration)]
         case _:
@@ -252,12 +252,13 @@ def _chord(keys: tuple[int, ...], repeat: int) -> list[Event]:
     return [*stay, *([*tapped, *release(tapped)] * repeat), *release(stay)]
 
 
-def _type(text: str) -> list[Event]:
+def _type(text: str, *, paste: bool) -> list[Event]:
     keysyms = [(position, char, char_keysym(char)) for position, char in enumerate(text)]
     untypable = [(position, char) for position, char, keysym in keysyms if keysym is None]
     if untypable:
         raise Untypable(untypable, hint="no key types them; remove them from the text")
-    composed = [(position, char) for position, char in enumerate(text) if is_composed(char)]
+    # By the clipboard they arrive as they are.
+    composed = [] if paste else [(position, char) for position, char in enumerate(text) if is_composed(char)]
     if composed:
         raise Untypable(composed, hint="applications take their keys for a compose sequence; use paste=True")
     events: list[Event] = []
@@ -268,9 +269,9 @@ def _type(text: str) -> list[Event]:
     return events
 
 
-def _type_secret(secret: Secret) -> list[Event]:
+def _type_secret(secret: Secret, *, paste: bool) -> list[Event]:
     try:
-        return SecretEvents(_type(secret.reveal()))
+        return SecretEvents(_type(secret.reveal(), paste=paste))
     except Untypable as error:
         count, hint = len(error.characters), "no key types them"
     # Outside of the handler: otherwise its frames, with the text in them, would stay attached to this error.
