@@ -25,6 +25,14 @@ PRINTED = {
         "hello from /usr 1 error\n",
         "Size(width=1280, height=800)\n",
     ],
+    "faq.md": ["keyboard\n['notes']\n", "((4, '＠'),)\n"],
+    "own-backend.md": ["True [(100, 50, 8, 8)]\n"],
+    "own-provider.md": [
+        "data:image/png;base64,\n"
+        "{'error': 'point (900, 200) is outside of 640x400: x must be 0...639, y 0...399; take coordinates from the latest "
+        "screenshot'}\n"
+        "{'error': \"there is no 'jump': click or type\"}\n"
+    ],
     "policies.md": ["denied\n", "allowed\n\nallowed\n\n", "please log in\nAda\nI logged you in\n"],
     "providers.md": [
         "{'type': 'computer'} data:image/png;base64,\n",
