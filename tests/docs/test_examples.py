@@ -14,6 +14,10 @@ from containers.helpers import minimal_image
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/*.md")) - {ROOT / "docs/coming-from.md"})]
+OWN_PROVIDER = """data:image/png;base64,
+{'error': 'point (900, 200) is outside of 640x400: x must be 0...639, y 0...399; take coordinates from the latest screenshot'}
+{'error': "there is no 'jump': click or type"}
+"""
 # What the examples of each page print, in their order; the README's ends with the rectangles.
 PRINTED = {
     "README.md": ["True True "],
@@ -27,12 +31,7 @@ PRINTED = {
     ],
     "faq.md": ["keyboard\n['notes']\n", "((4, '＠'),)\n"],
     "own-backend.md": ["True [(100, 50, 8, 8)]\n"],
-    "own-provider.md": [
-        "data:image/png;base64,\n"
-        "{'error': 'point (900, 200) is outside of 640x400: x must be 0...639, y 0...399; take coordinates from the latest "
-        "screenshot'}\n"
-        "{'error': \"there is no 'jump': click or type\"}\n"
-    ],
+    "own-provider.md": [OWN_PROVIDER],
     "policies.md": ["denied\n", "allowed\n\nallowed\n\n", "please log in\nAda\nI logged you in\n"],
     "providers.md": [
         "{'type': 'computer'} data:image/png;base64,\n",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand import ClassPolicy, LeftClick, Move, PolicyDenied
+from deskhand import ClassPolicy, DesktopHeld, LeftClick, Move, PolicyDenied
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.desktop import Desktop
 from deskhand.episodes.record import tracing
@@ -73,11 +73,12 @@ def test_a_script_is_recorded_unchanged_and_watch_plays_it(tmp_path: Path) -> No
     assert stat.S_IMODE(trace.stat().st_mode) == 0o700
     # The one that was not used has no folder.
     assert sorted(path.name for path in (trace / "ep").iterdir()) == [f"fill_form.s{number}.r0" for number in range(4)]
-    begin, started, performed = events(trace, "fill_form.s0.r0")
+    begin, first, started, performed = events(trace, "fill_form.s0.r0")
+    assert (first["kind"], first["cause"]) == ("frame", "first")
     assert started["argv"] == ["xterm"]
     assert (begin["program"], begin["screen"]) == ("fill form.py", [320, 240])
     assert [action["type"] for action in performed["actions"]] == ["move", "type"]
-    assert [event["kind"] for event in events(trace, "fill_form.s1.r0")] == ["begin", "look"]
+    assert [event["kind"] for event in events(trace, "fill_form.s1.r0")] == ["begin", "frame", "look"]
     assert "hunter2" not in "".join(path.read_text() for path in trace.rglob("*.jsonl"))
     with open_run(trace) as read:
         assert read.recording("fill_form.s0.r0").frame(performed["before"]).shape == (240, 320, 3)
@@ -91,7 +92,7 @@ def test_a_script_is_recorded_unchanged_and_watch_plays_it(tmp_path: Path) -> No
     (data,) = re.findall(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     (side,) = json.loads(data)["sides"]
     assert (side["agent"], side["outcome"]) == ("fill form.py", {"good": True, "text": "trace"})
-    assert side["moments"][1]["lines"][0] == "move (20, 30)"
+    assert side["moments"][2]["lines"][0] == "move (20, 30)"
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_a_desktop_keeps_its_record_when_it_is_made_as_new_and_refusals_are_in_i
     anew.screenshot()
     anew.close()
     assert [path.name for path in (trace / "ep").iterdir()] == ["trick.the-one.s0.r0"]
-    begin, refused, looked = events(trace, "trick.the-one.s0.r0")
+    begin, _, refused, looked = events(trace, "trick.the-one.s0.r0")
     assert (begin["task"], begin["variant"]) == ("trick", "the-one")
     assert refused["error"]["type"] == "PolicyDenied"
     assert looked["kind"] == "look"
@@ -141,19 +142,33 @@ def make() -> Desktop:
 
 
 def test_a_trace_that_is_full_is_told_once_and_stops_nothing(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing, "_BOUNDS", Bounds(events=3))
+    monkeypatch.setattr(tracing, "_BOUNDS", Bounds(events=4))
     with make() as desktop:
         desktop.perform(Move((1, 1)), settle=False)
         desktop.perform(Move((2, 2)), settle=False)
-        with pytest.warns(RuntimeWarning, match=r"at most 3 events.*from here on this desktop is not recorded"):
+        with pytest.warns(RuntimeWarning, match=r"at most 4 events.*from here on this desktop is not recorded"):
             desktop.perform(Move((3, 3)), settle=False)
         assert desktop.perform(Move((4, 4)), settle=False).cursor == (4, 4)
     kinds = [event["kind"] for event in events(trace, "trick.s0.r0")]
-    assert kinds == ["begin", "perform", "perform", "refused"]
+    assert kinds == ["begin", "frame", "perform", "perform", "refused"]
     monkeypatch.setattr(tracing, "_LARGEST", 10)
     with pytest.warns(RuntimeWarning, match="the most"), make() as desktop:
         desktop.perform(Move((1, 1)), settle=False)
     assert len(list((trace / "ep").iterdir())) == 1
+
+
+def test_what_a_person_does_privately_leaves_no_picture(trace: Path) -> None:
+    with make() as desktop:
+        with desktop.control.take("Ada", private=True) as hold:
+            hold.desktop.perform(Move((1, 1)), settle=False)
+            assert list((trace / "ep").iterdir()) == []
+            with pytest.raises(DesktopHeld):
+                desktop.screenshot()
+        desktop.screenshot()
+    _, refused, released, looked = events(trace, "trick.s0.r0")
+    assert (refused["error"]["type"], refused["frame"]) == ("DesktopHeld", None)
+    assert released["change"] == "release"
+    assert looked["frame"] is not None
 
 
 def _in_child() -> None:

@@ -26,7 +26,7 @@ from deskhand.episodes.record.bounds import COUNTED, Bounds
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.reader import ATTEMPTS, FRAMES, LONGEST_PART, MANIFEST, read_part
 from deskhand.episodes.record.recorder import Recorder
-from deskhand.errors import EpisodeError
+from deskhand.errors import DeskhandError, EpisodeError
 from deskhand.launchers import targets
 
 if TYPE_CHECKING:
@@ -82,6 +82,13 @@ class _Trace:
         key = self._claim(_safe(Path(program).stem) or "python", _safe(desktop.name or ""))
         recorder = Recorder(self._directory / ATTEMPTS / str(key) / "attempt-1", self._store(), bounds=_BOUNDS)
         recorder.event("begin", **key._asdict(), program=program, screen=list(desktop.size))
+        try:
+            recorder.frame(desktop, "first")
+        except EpisodeError:
+            raise
+        except DeskhandError:
+            # The operation itself will tell that the desktop is gone, held or late.
+            pass
         return recorder
 
     def _make(self) -> None:
@@ -135,6 +142,8 @@ class _Tracer:
 
     def before(self, operation: Operation) -> object:
         if self._over or operation.type not in COUNTED:
+            return None
+        if operation.holder is not None and operation.holder.private:
             return None
         try:
             return self._recording(operation.desktop or self._first).before(operation)
