@@ -5,11 +5,13 @@ Both axes are logarithmic. All numbers come from the report.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from bench.figures import OURS, PHOTO, Report, Row
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 __all__ = ["draw"]
@@ -17,8 +19,10 @@ __all__ = ["draw"]
 _PANELS = (("look/1920x1080/page", "A terminal and a browser, 1920×1080"), (PHOTO, "A photo, 1920×1080"))
 _LABEL_LEFT_FROM = 40
 _MOVES, _MOVE = 40, 4
-# Half the size of a point's mark; a label keeps this distance from its own point.
-_POINT = 6
+# Half the size of a point's mark; what a label keeps away from others; how far it is beside its point. In pixels.
+_POINT, _GAP, _BESIDE = 6, (12, 3), 8
+# A label that is moved further than this gets a line to its point.
+_NEAR = 8
 _OURS_COLOUR, _PEER_COLOUR = "#d1495b", "#30638e"
 
 
@@ -79,7 +83,8 @@ def _panel(axes: Any, title: str, rows: list[Row]) -> list[Any]:
     axes.grid(visible=True, alpha=0.25)
     axes.margins(0.15, 0.15)
     labels = []
-    for row in sorted(rows, key=lambda row: (row.size or 0, row.median or 0)):
+    # From the left to the right, so that the lines to labels that are moved up cross no label.
+    for row in sorted(rows, key=lambda row: (row.median or 0, row.size or 0)):
         ours = row.who == OURS
         colour = _OURS_COLOUR if ours else _PEER_COLOUR
         point = (row.median, (row.size or 0) / 1000)
@@ -89,30 +94,54 @@ def _panel(axes: Any, title: str, rows: list[Row]) -> list[Any]:
             axes.annotate(
                 f"{OURS}: {row.case}" if ours else row.who,
                 point,
-                xytext=(-8 if left else 8, 0),
+                xytext=(-_BESIDE if left else _BESIDE, 0),
                 textcoords="offset points",
                 ha="right" if left else "left",
                 va="center",
                 fontsize=7.5,
                 color=colour,
                 fontweight="bold" if ours else "normal",
+                in_layout=False,
             )
         )
     return labels
 
 
 def _spread(labels: list[Any], renderer: Any) -> None:
-    """Move labels up or down until none covers another, or a point."""
-    from matplotlib.transforms import Bbox  # noqa: PLC0415 # as in draw
+    """Move labels until none covers another, a point or a line, and draw a line from each that was moved to its point."""
+    from matplotlib.path import Path as Line  # noqa: PLC0415 # as in draw
+    from matplotlib.transforms import Bbox  # noqa: PLC0415 # likewise
 
     points = [label.axes.transData.transform(label.xy) for label in labels]
-    placed = [Bbox.from_extents(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
-    for label in labels:
-        x, _ = label.xyann
-        for step in range(_MOVES):
-            # 0, up, down, further up, further down...
-            label.xyann = (x, (step + 1) // 2 * _MOVE * (1 if step % 2 else -1))
+    marks = [Bbox.from_extents(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
+    texts: list[Any] = []
+    lines: list[Any] = []
+    for label, point in zip(labels, points, strict=True):
+        places = list(_places(label.xyann[0]))
+        # Where there is no other room, a line may cross a label.
+        for strict, (side, up) in itertools.product((True, False), places):
+            label.set_ha("right" if side < 0 else "left")
+            label.xyann = (side, up)
             box = label.get_window_extent(renderer)
-            if not any(box.overlaps(other) for other in placed):
+            room = box.padded(*_GAP)
+            line = Line([point, (box.x1 if side < 0 else box.x0, (box.y0 + box.y1) / 2)])
+            # A corner outside of the axes makes the union larger than they are.
+            inside = Bbox.union([box, label.axes.bbox]).bounds == label.axes.bbox.bounds
+            alone = not any(box.overlaps(mark) for mark in marks) and not any(room.overlaps(text) for text in texts)
+            crosses = any(line.intersects_bbox(text, filled=False) for text in texts) or any(
+                other.intersects_bbox(room, filled=False) for other in lines
+            )
+            if inside and alone and not (strict and crosses):
                 break
-        placed.append(box)
+        texts.append(box)
+        lines.append(line)
+        if abs(label.xyann[1]) > _NEAR:
+            thin = {"arrowstyle": "-", "color": label.get_color(), "lw": 0.6, "shrinkA": 0, "shrinkB": 4}
+            label.axes.annotate("", label.xy, label.xyann, textcoords="offset points", arrowprops=thin, in_layout=False)
+
+
+def _places(beside: float) -> Iterator[tuple[float, int]]:
+    """Where a label may be, the nearest first: beside its point, above, below, on the other side, further above..."""
+    for step in range(_MOVES):
+        for side in (beside, -beside):
+            yield from ((side, up * _MOVE) for up in ((step, -step) if step else (0,)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 import deskhand
-from bench import figures, looks, peers, scenes, tables, vnc, worker
+from bench import figures, looks, peers, plot, scenes, tables, vnc, worker
 from bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, Samples, judge, p95, ratio, rested
 from bench.plot import draw
 from bench.sections import SECTIONS, Section, choose, run
@@ -23,6 +27,7 @@ from deskhand.errors import DesktopLost
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = "look/1920x1080/page"
 CLOCK = "clock/1920x1080/page"
 NOTHING, LINE, QUARTER = "nothing changed", "one line changed", "a quarter changed"
@@ -244,6 +249,26 @@ def test_the_plot_shows_both_scenes(tmp_path: Path, name: str) -> None:
     else:
         with Image.open(path) as image:
             assert image.width > 1.5 * image.height
+
+
+def test_no_label_of_the_plot_covers_another_or_a_point() -> None:
+    # The report that the page of benchmarks shows, and points that are nearly one.
+    measured = Report.from_dict(json.loads((ROOT / "evidence/bench.json").read_text()))
+    near = [
+        row(plot.PHOTO, f"look {number}", 500 + number, size=9_000_000, who=f"peer {number}") for number in range(9)
+    ]
+    for rows in (*(plot._points(measured, section) for section, _ in plot._PANELS), near):
+        figure = Figure(figsize=(8, 7), layout="constrained")
+        canvas = FigureCanvasAgg(figure)
+        labels = plot._panel(figure.subplots(), "a scene", rows)
+        canvas.draw()
+        plot._spread(labels, canvas.get_renderer())
+        boxes = [label.get_window_extent(canvas.get_renderer()) for label in labels]
+        points = [label.axes.transData.transform(label.xy) for label in labels]
+        assert len(boxes) == len(rows) > 7
+        assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+        assert not [(box, point) for box in boxes for point in points if box.contains(*point)]
+        assert all(Bbox.union([box, labels[0].axes.bbox]).bounds == labels[0].axes.bbox.bounds for box in boxes)
 
 
 def test_nothing_to_draw_is_an_error(tmp_path: Path) -> None:
