@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import multiprocessing
 import os
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand import ClassPolicy, DesktopHeld, LeftClick, Move, PolicyDenied
+from deskhand import AsyncDesktop, ClassPolicy, DesktopHeld, LeftClick, Move, PolicyDenied, Pool
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.desktop import Desktop
 from deskhand.episodes.record import tracing
@@ -155,6 +156,20 @@ def test_a_trace_that_is_full_is_told_once_and_stops_nothing(trace: Path, monkey
     with pytest.warns(RuntimeWarning, match="the most"), make() as desktop:
         desktop.perform(Move((1, 1)), settle=False)
     assert len(list((trace / "ep").iterdir())) == 1
+
+
+def test_desktops_of_pools_and_of_coroutines_are_recorded_too(trace: Path) -> None:
+    with Pool("local", size=1, window_manager=None) as pool, pool.acquire() as desktop:
+        desktop.perform(Move((1, 1)))
+
+    async def act() -> None:
+        async with await AsyncDesktop.launch(window_manager=None) as desktop:
+            await desktop.perform(Move((2, 2)))
+
+    asyncio.run(act())
+    for number, place in enumerate(((1, 1), (2, 2))):
+        *_, performed = events(trace, f"trick.s{number}.r0")
+        assert performed["actions"] == [{"type": "move", "xy": list(place)}]
 
 
 def test_what_a_person_does_privately_leaves_no_picture(trace: Path) -> None:
