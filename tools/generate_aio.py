@@ -92,8 +92,9 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand._core.window import Window
     from deskhand.actions import Action, CarriesAction
-    from deskhand.desktop.control_state import HelpRequest, Pause
+    from deskhand.desktop.control_state import Pause
     from deskhand.desktop.desktop import Desktop
+    from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.operations import Holder, Interceptor, Operation
     from deskhand.launchers.docker.spec import ContainerOptions
     from deskhand.machine.interface import CommandResult, Listing, Usage

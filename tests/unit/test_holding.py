@@ -31,7 +31,8 @@ from deskhand import (
 from deskhand._core.events import ButtonDown, ButtonUp, KeyUp, Pause
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import bare, keep
-from deskhand.desktop.control_state import ControlEvent, ControlState, HelpRequest
+from deskhand.desktop.control_state import ControlEvent, ControlState
+from deskhand.desktop.help_requests import HelpRequest
 from deskhand.policy.audit import verify
 from unit.held import LIMIT, Call, Heard
 
@@ -456,4 +457,4 @@ def test_times_come_from_the_clock_that_is_given() -> None:
     with pytest.raises(DesktopHeld, match="since 2023-11-14 22:13:20 UTC"):
         state.refuse_if_held()
     assert state.end_of(holding, "") == "Ada had control of this desktop for 41 s, and left no note"
-    assert state.ask("help")[0].since == now[0]
+    assert state.help.ask("help")[0].since == now[0]

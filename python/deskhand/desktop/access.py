@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from deskhand._core.arguments import expect
 from deskhand.desktop import lifecycle
+from deskhand.desktop.control import wait_for_help
 from deskhand.desktop.operations import CallContext, Operation, calling, check_interceptors
 from deskhand.errors import PolicyDenied
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from deskhand._core.health import Health
     from deskhand.desktop.connection import Core
     from deskhand.desktop.desktop import Desktop
+    from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.machine_view import Host, Machine
     from deskhand.desktop.operations import Interceptor, SafetyCheck
     from deskhand.desktop.view import View
@@ -75,6 +77,16 @@ def review(desktop: Desktop, call: CallContext) -> tuple[SafetyCheck, ...]:
     if len(call.acknowledged) < len(call.safety_checks):
         raise PolicyDenied("safety_check", "the provider wants it confirmed, and there is no policy: pass ask=")
     return call.acknowledged
+
+
+def await_help(desktop: Desktop, request: HelpRequest, timeout: float) -> bool:
+    """Wait until a request for help has ended, or for so many seconds. Returns whether it has ended.
+
+    Raises:
+        PolicyDenied: The desktop was stopped.
+        Closed: It was closed.
+    """
+    return wait_for_help(_view_of(desktop), request, timeout)
 
 
 def pass_on(desktop: _D) -> _D:

@@ -10,7 +10,10 @@ import contextlib
 from typing import TYPE_CHECKING, Self
 
 from deskhand._core.arguments import expect_flag, expect_integer, expect_seconds, expect_text
-from deskhand.desktop.control_state import ControlEvent, held_by, name_of, outside_of_holds, text_of
+from deskhand._core.attempts import NoAnswer
+from deskhand.desktop.control_state import ControlEvent, held_by, outside_of_holds
+from deskhand.desktop.gate import operate, stopped_call
+from deskhand.desktop.help_requests import name_of, text_of
 from deskhand.errors import ActionError, Closed, DeskhandTimeout, Reconnected
 
 if TYPE_CHECKING:
@@ -18,8 +21,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deskhand.desktop.connection import Core
-    from deskhand.desktop.control_state import ControlState, HelpRequest, Holding, Pause
+    from deskhand.desktop.control_state import ControlState, Holding, Pause
     from deskhand.desktop.desktop import Desktop
+    from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.operations import Holder, Interceptor, Operation
     from deskhand.desktop.view import View
 
@@ -114,7 +118,7 @@ class Control:
     def requests(self) -> tuple[HelpRequest, ...]:
         """The requests for help that nobody has answered yet (`Desktop.hand_over`), the oldest first."""
         core = self._core()
-        return () if core.closed else core.control.requests
+        return () if core.closed else core.control.help.pending
 
     def take(self, by: str, *, private: bool = False, force: bool = False, timeout: float = 5.0) -> Hold:
         """Take control: until it is handed back, only the holder acts, and everybody else gets `DesktopHeld`.
@@ -188,7 +192,7 @@ class Control:
         who = _named("control.decline: by", by)
         told = text_of(expect_text("control.decline: note", note))
         state = self._open().control
-        declined = state.end_request(number)
+        declined = state.help.end(number)
         said = f" and says: {told}" if told else ""
         state.add_note(f"{who} declined the request for help ({declined.reason}){said}")
         state.report(ControlEvent("decline", who, told or declined.reason))
@@ -250,13 +254,31 @@ def ask_for_help(view: View, reason: str) -> HelpRequest:
 
     def ask() -> HelpRequest:
         core.refuse_if_closed()
-        request, is_new = core.control.ask(reason)
+        request, is_new = core.control.help.ask(reason)
         if is_new:
             core.control.report(ControlEvent("ask", text=request.reason))
         return request
 
     core.refuse_if_closed()
     return view.beside(lambda: view.operation("hand_over", text_of(reason)), ask)
+
+
+def wait_for_help(view: View, request: HelpRequest, timeout: float) -> bool:
+    """Wait until a request has ended, or for so many seconds. Returns whether it has ended.
+
+    It takes no turn at the desktop, and is no operation of its own. It ends as an operation that waits in a pause does.
+    """
+    core = view.core
+    operation = view.operation("hand_over", request.reason)
+
+    def wait() -> bool:
+        core.refuse_if_closed()
+        try:
+            return core.control.help.wait(request, operation.attempt, timeout)
+        except NoAnswer:
+            raise stopped_call(core, operation) from None
+
+    return operate(core, (), operation, wait, beside=True, waits=False)
 
 
 def _named(what: str, by: str) -> str:
@@ -318,7 +340,7 @@ def _end(core: Core, holding: Holding, note: str) -> None:
             core.left_pointer = holding.pointer
             # What the person did is no change that the desktop makes by itself.
             core.watch.begin_anew()
-            state.end_requests()
+            state.help.end_all()
             state.holding = None
             _note_end(state, holding, text_of(note))
 

@@ -1,13 +1,13 @@
-"""Who has control of a desktop: a person who holds it, whether it is paused, and the requests for help.
+"""Who has control of a desktop: a person who holds it, and whether it is paused.
 
-This module owns that state and its limits. All views of a desktop share it. It touches no desktop: `deskhand.desktop.control`
-ends calls and releases keys. The kill switch and `interrupt` may call it from a signal handler, so they take no lock here.
+This module owns that state and its limits; the requests for help are in `deskhand.desktop.help_requests`. All views of a
+desktop share it. It touches no desktop: `deskhand.desktop.control` ends calls and releases keys. The kill switch and
+`interrupt` may call it from a signal handler, so they take no lock here.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import queue
 import threading
 import time
@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard
 
 from deskhand._core.attempts import CALLER, NoAnswer
-from deskhand._core.redaction import one_line
+from deskhand.desktop.help_requests import HelpRequests, name_of
 from deskhand.desktop.operations import Holder, Interceptor
 from deskhand.errors import ActionError, Closed, DesktopHeld
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.operations import Operation
 
-_LONGEST_NAME = 100
-_LONGEST_TEXT = 2000
-_MOST_REQUESTS = 16
 _MOST_NOTES = 16
 _MOST_STEPS = 1000
 
@@ -47,21 +44,6 @@ class Pause:
     """
 
     by: str
-    since: float
-
-
-@dataclass(frozen=True, slots=True)
-class HelpRequest:
-    """A request of an agent for a person's help that has not ended yet; see `Desktop.hand_over`.
-
-    Attributes:
-        id: Its number, for `decline`; unique for the desktop.
-        reason: What help is needed for: untrusted text, on one line, without control characters.
-        since: When it was made, in seconds since 1970.
-    """
-
-    id: int
-    reason: str
     since: float
 
 
@@ -161,6 +143,7 @@ class ControlState:
         holding: The hold that lasts; None while nobody has control.
         pause: The pause that lasts; None while operations do not wait.
         changing: A hold is beginning or ending: calls that are interrupted meanwhile are interrupted for this.
+        help: The requests for help that have not ended.
     """
 
     def __init__(self, *, wall: Callable[[], float] = time.time) -> None:
@@ -171,10 +154,9 @@ class ControlState:
         self.turn: threading.RLock = threading.RLock()
         """Whoever has it begins or ends a hold."""
         self.notes: tuple[str, ...] = ()
+        self.help: HelpRequests = HelpRequests(wall)
         self._wall = wall
         self._lock = threading.RLock()
-        self._requests: dict[int, HelpRequest] = {}
-        self._numbers = itertools.count(1)
         self._waiting: dict[_Waiting, None] = {}
         self._steps = 0
         self._views: weakref.WeakSet[SharesControl] = weakref.WeakSet()
@@ -256,50 +238,6 @@ class ControlState:
             notes, self.notes = self.notes, ()
             return notes
 
-    # --- requests for help ---
-
-    @property
-    def requests(self) -> tuple[HelpRequest, ...]:
-        """Those that have not ended, the oldest first."""
-        with self._lock:
-            return tuple(self._requests.values())
-
-    def ask(self, reason: str) -> tuple[HelpRequest, bool]:
-        """Add a request; the pending one if there is one with this reason. Returns whether it is new.
-
-        Raises:
-            ActionError: There are too many.
-        """
-        told = text_of(reason)
-        with self._lock:
-            for request in self._requests.values():
-                if request.reason == told:
-                    return request, False
-            if len(self._requests) >= _MOST_REQUESTS:
-                raise ActionError(
-                    f"hand_over: {_MOST_REQUESTS} requests are pending, and no more are taken: wait until a person answers"
-                )
-            request = HelpRequest(next(self._numbers), told, self._wall())
-            self._requests[request.id] = request
-            return request, True
-
-    def end_request(self, number: int) -> HelpRequest:
-        """Take a request out.
-
-        Raises:
-            ActionError: There is none with this number.
-        """
-        with self._lock:
-            request = self._requests.pop(number, None)
-            if request is None:
-                raise ActionError(f"control.decline: no request {number} is pending: see control.requests")
-            return request
-
-    def end_requests(self) -> None:
-        """Take all of them out."""
-        with self._lock:
-            self._requests.clear()
-
     # --- the pause ---
 
     @property
@@ -376,20 +314,11 @@ class ControlState:
                 self._waiting.pop(waiting, None)
 
     def end_waiting(self, caller: object = None) -> None:
-        """End the operations that wait, those of `caller` only if it is given; without a lock."""
+        """End the calls that wait, those of `caller` only if it is given; without a lock."""
+        self.help.end_waiting(caller)
         for waiting in tuple(self._waiting):
             if caller is None or waiting.caller is caller:
                 waiting.answers.put(_END)
 
 
 _LET_THROUGH: ContextVar[ControlState | None] = ContextVar("deskhand_let_through", default=None)
-
-
-def name_of(by: str) -> str:
-    """A person's name as it is shown."""
-    return one_line(" ".join(by.split()), _LONGEST_NAME)
-
-
-def text_of(text: str) -> str:
-    """A note or a reason as it is shown."""
-    return one_line(" ".join(text.split()), _LONGEST_TEXT)

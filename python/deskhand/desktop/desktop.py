@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from deskhand._core.settle import Settle
     from deskhand._core.sizes import PictureSize
     from deskhand.actions import Action, CarriesAction
-    from deskhand.desktop.control_state import HelpRequest
+    from deskhand.desktop.help_requests import HelpRequest
     from deskhand.machine.program import Program
 
 _T = TypeVar("_T")

@@ -59,10 +59,15 @@ def _passage(core: Core, operation: Operation) -> Iterator[None]:
         try:
             passage.enter_context(core.control.passage(operation))
         except NoAnswer:
-            core.refuse_if_stopped(operation.type)
-            core.refuse_if_closed()
-            raise Interrupted("this call was stopped") from None
+            raise stopped_call(core, operation) from None
         yield
+
+
+def stopped_call(core: Core, operation: Operation) -> Interrupted:
+    """What a call raises that waited and was ended: this, or that the desktop was stopped or closed."""
+    core.refuse_if_stopped(operation.type)
+    core.refuse_if_closed()
+    return Interrupted("this call was stopped")
 
 
 def _pass(

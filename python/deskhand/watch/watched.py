@@ -20,8 +20,8 @@ from deskhand.watch.operation_list import Operations
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deskhand.desktop.control_state import HelpRequest
     from deskhand.desktop.desktop import Desktop
+    from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.operations import Holder
     from deskhand.policy.questions import Question, Questions
 
