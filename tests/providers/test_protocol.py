@@ -41,6 +41,8 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "HasEditorTool": ("agent_framework", "anthropic"),
     "HasElementsTool": ("anthropic", "langchain", "openai"),
     "ReadsElements": ("anthropic", "google", "openai"),
+    "HasHandOverTool": ("anthropic", "langchain", "openai"),
+    "HandsOver": ("anthropic", "openai"),
 }  # fmt: skip
 """Who has which part that not everyone has."""
 

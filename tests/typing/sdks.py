@@ -17,7 +17,15 @@ from deskhand.providers.google.adk import DeskComputer
 
 if TYPE_CHECKING:
     from deskhand import AsyncDesktop, Desktop
-    from deskhand.providers.protocol import HasElementsTool, HasTool, Provider, ReadsElements, Responds
+    from deskhand.providers.protocol import (
+        HandsOver,
+        HasElementsTool,
+        HasHandOverTool,
+        HasTool,
+        Provider,
+        ReadsElements,
+        Responds,
+    )
 
 
 def objects_of_sdks(desktop: Desktop, content: Content) -> None:
@@ -29,6 +37,7 @@ def objects_of_sdks(desktop: Desktop, content: Content) -> None:
     assert_type(inspect_ai.tool(desktop), Tool)
     assert_type(mcp.server(desktop), Server[Any])
     assert_type(openai.elements_tool(desktop), FunctionTool)
+    assert_type(openai.hand_over_tool(desktop), FunctionTool)
     google.respond("desktop", content)  # type: ignore[arg-type]
     mcp.server("desktop")  # type: ignore[arg-type]
 
@@ -38,7 +47,9 @@ def one_protocol() -> list[Provider]:
     tools: list[HasTool] = [anthropic, google, inspect_ai, langchain, openai]
     readers: list[HasElementsTool] = [anthropic, langchain, openai]
     reading: list[ReadsElements] = [anthropic, openai]
-    print(responding, tools, readers, reading)
+    asking: list[HasHandOverTool] = [anthropic, langchain, openai]
+    handing: list[HandsOver] = [anthropic, openai]
+    print(responding, tools, readers, reading, asking, handing)
     return [agent_framework, anthropic, google, inspect_ai, langchain, mcp, openai]
 
 

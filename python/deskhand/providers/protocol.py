@@ -118,6 +118,34 @@ class ReadsElements(Protocol):
         ...
 
 
+class HasHandOverTool(Protocol):
+    """An SDK's agent or loop can have the tool `hand_over` beside the one for the computer."""
+
+    def hand_over_tool(self, desktop: AnyDesktop, *more: Any, **options: Any) -> Any:
+        """The tool by which a model asks a person for help; give it the session of the computer's tool."""
+        ...
+
+
+class HandsOver(Protocol):
+    """The provider has functions beside its computer, and `hand_over` is one of them."""
+
+    def declare_hand_over(self) -> dict[str, Any]:
+        """The function, as a request lists it."""
+        ...
+
+    def run_hand_over(
+        self, desktop: Desktop | ModelSession, payload: object, *more: Any, **options: Any
+    ) -> dict[str, Any]:
+        """Carry out one call of it, and return the answer."""
+        ...
+
+    async def run_hand_over_async(
+        self, desktop: AnyDesktop, payload: object, *more: Any, **options: Any
+    ) -> dict[str, Any]:
+        """Like `run_hand_over`."""
+        ...
+
+
 class ReadsShells(Protocol):
     """The provider has a shell."""
 

@@ -15,7 +15,7 @@ from deskhand._core.sizes import Fit, picture_size
 from deskhand.actions import LOOKING, Action, CursorPosition, Zoom
 from deskhand.aio.desktop import AsyncDesktop
 from deskhand.desktop import operations
-from deskhand.desktop.access import is_judged, review
+from deskhand.desktop.access import await_help, core_of, is_judged, review
 from deskhand.desktop.desktop import Desktop
 from deskhand.desktop.operations import Operation, calling
 from deskhand.errors import (
@@ -32,11 +32,13 @@ from deskhand.policy.guard import Guard
 from deskhand.policy.rules import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
 from deskhand.providers.element_tools import ELEMENTS, decode_elements, told
+from deskhand.providers.hand_over_tool import HAND_OVER, answer, decode_hand_over
 from deskhand.providers.payload import expect_object
-from deskhand.providers.values import Browse, Picture, ProviderCall, ReadElements, Result, StartProgram
+from deskhand.providers.values import Browse, HandOver, Picture, ProviderCall, ReadElements, Result, StartProgram, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
     from deskhand._core.elements import Elements
     from deskhand._core.geometry import Point
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand.desktop.operations import SafetyCheck
     from deskhand.policy.rules import Ask, Policy
+    from deskhand.providers.hand_over_tool import RequestState
 
 _T = TypeVar("_T")
 # After these a model is told no elements: it did nothing, or asked for them.
@@ -187,10 +190,15 @@ class ModelSession:
                 if isinstance(run, ReadElements):
                     text = self._read_elements(run, judged)
                     continue
-                seen = self._perform(run, judged, elements=telling is not None)
-                notes += seen.notes
+                if isinstance(run, HandOver):
+                    state = self._ask_for_help(run, judged)
+                    seen = self._perform((), judged, elements=telling is not None)
+                    notes += answer(run, state, self.desktop.control.holder, seen.notes)
+                else:
+                    seen = self._perform(run, judged, elements=telling is not None)
+                    notes += seen.notes
                 picture = self._shown(seen)
-                if isinstance(run[-1], CursorPosition):
+                if isinstance(run, tuple) and isinstance(run[-1], CursorPosition):
                     cursor = self.viewport.to_model(self.desktop.pointer)
             if not _only_reads(call):
                 picture = picture or self.look()
@@ -217,12 +225,20 @@ class ModelSession:
             DesktopLost: The desktop is gone.
             BackendError: The desktop was closed.
         """
-        try:
-            steps = (decode_elements(expect_object("a call's arguments", arguments)),)
-        except ActionError as error:
-            call = ProviderCall(steps=(), viewport=self.viewport, id=id, name=ELEMENTS)
-            return Result(call=call, error=str(error))
-        return self.carry_out(ProviderCall(steps=steps, viewport=self.viewport, id=id, name=ELEMENTS))
+        return self._answered(ELEMENTS, decode_elements, arguments, id)
+
+    def hand_over(self, arguments: object, *, id: str | None = None) -> Result:
+        """Answer a call of the tool `hand_over` with what a person did, and a picture; with a text where that cannot be.
+
+        Args:
+            arguments: The call's arguments; see `hand_over_tool.hand_over_schema`.
+            id: The call's id.
+
+        Raises:
+            DesktopLost: The desktop is gone.
+            BackendError: The desktop was closed.
+        """
+        return self._answered(HAND_OVER, decode_hand_over, arguments, id)
 
     def point_on(self, grid: Callable[[Viewport], Viewport]) -> None:
         """Tell the places of elements as the model's points are.
@@ -264,6 +280,15 @@ class ModelSession:
         """Like `refused`, for a payload of which only the id and name could be read."""
         return self.refused(ProviderCall(steps=(), viewport=self.viewport, id=id, name=name), error)
 
+    def _answered(
+        self, name: str, decode: Callable[[Mapping[str, Any]], Step], arguments: object, id: str | None
+    ) -> Result:
+        try:
+            steps = (decode(expect_object("a call's arguments", arguments)),)
+        except ActionError as error:
+            return Result(call=ProviderCall(steps=(), viewport=self.viewport, id=id, name=name), error=str(error))
+        return self.carry_out(ProviderCall(steps=steps, viewport=self.viewport, id=id, name=name))
+
     def _judged(self, call: ProviderCall) -> operations.CallContext:
         """The call in the form for a policy and its log."""
         return operations.CallContext(self.provider, call.id or "", safety_checks=call.safety)
@@ -271,6 +296,15 @@ class ModelSession:
     def _browse(self, request: Browse, judged: operations.CallContext) -> None:
         with calling(judged):
             self.desktop.operate(Operation("navigate", destination(request)), lambda: browse(self.desktop, request))
+
+    def _ask_for_help(self, request: HandOver, judged: operations.CallContext) -> RequestState:
+        """Ask, and wait."""
+        if core_of(self.desktop).control.notes:
+            # A person may just have answered the last request, and would be asked the same again.
+            return "unread"
+        with calling(judged):
+            asked = self.desktop.hand_over(request.reason)
+            return "ended" if await_help(self.desktop, asked, request.wait) else "open"
 
     def _read_elements(
         self, request: ReadElements, judged: operations.CallContext, elements: Elements | None = None
@@ -349,7 +383,7 @@ def _only_reads(call: ProviderCall) -> bool:
     return bool(call.steps) and all(isinstance(step, ReadElements) for step in call.steps)
 
 
-def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | ReadElements | StartProgram]:
+def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | HandOver | ReadElements | StartProgram]:
     """Group the steps: consecutive actions are one group, and a question for the pointer's position ends its group."""
     run: list[Action] = []
     for step in call.steps:
@@ -358,7 +392,7 @@ def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | ReadElem
         if run and not (isinstance(step, Action) and not isinstance(step, CursorPosition)):
             yield tuple(run)
             run = []
-        if isinstance(step, Browse | ReadElements | StartProgram):
+        if isinstance(step, Browse | HandOver | ReadElements | StartProgram):
             yield step
     if run:
         yield tuple(run)

@@ -28,6 +28,9 @@ ENDINGS = ("done", "failed")
 READING_BUDGET = 2000
 """The default size of a reading of elements, in tokens."""
 MOST_TO_READ = 100_000
+PATIENCE = 45
+"""Seconds that a call for help waits, if it does not say so: less than the 60 s after which clients of MCP give up."""
+MOST_PATIENCE = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,29 @@ class StartProgram:
         program_words("start", expect_text("start: command", self.command))
 
 
-Step: TypeAlias = Action | Browse | Finish | ReadElements | StartProgram
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """The model asks a person for help, as `Desktop.hand_over` does, and may wait.
+
+    Attributes:
+        reason: What help is needed for. A person reads it on one line, without control characters, cut at 2,000.
+        wait: Seconds to wait until a person has helped or declined, 0...600.
+
+    Raises:
+        ActionError: The reason is no text, or the time is no such number.
+    """
+
+    reason: str
+    wait: float = PATIENCE
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        expect_text("hand_over: reason", self.reason)
+        if isinstance(self.wait, bool) or not isinstance(self.wait, int | float) or not 0 <= self.wait <= MOST_PATIENCE:
+            raise ActionError(f"hand_over: wait is a number of seconds, 0...{MOST_PATIENCE}, not {shown(self.wait)}")
+
+
+Step: TypeAlias = Action | Browse | Finish | HandOver | ReadElements | StartProgram
 
 
 def step_name(step: Step) -> str:
@@ -124,6 +149,8 @@ def step_name(step: Step) -> str:
             return step.what
         case Finish():
             return step.status
+        case HandOver():
+            return "hand_over"
         case ReadElements():
             return "elements"
         case StartProgram():

@@ -15,7 +15,7 @@ With a loop of your own: `declare` for the request's `tools` (and `betas` for it
 content. For a model that knows only a single tool, give its `version` to each of them. `shell_tool` is its shell and
 `editor_tool` its text editor, over the files of a container; `respond` takes them as `shell=` and as
 `editor=TextEditor(desktop)`. `elements_tool` (or `declare_elements`, and `elements=True`) lets the model read the elements that
-applications report.
+applications report, and `hand_over_tool` (or `declare_hand_over` and `run_hand_over`) lets it ask a person for help.
 
 This module owns the public names. It has no field of the wire format, and does not import the SDK.
 """
@@ -35,10 +35,12 @@ from deskhand.providers.anthropic.editing import (
     decode_editor,
     encode_editor,
 )
+from deskhand.providers.anthropic.function_tools import elements_tool, hand_over_tool
 from deskhand.providers.anthropic.loop import (
     SHELL_TIMEOUT,
     async_model_session,
     declare_elements,
+    declare_hand_over,
     model_session,
     respond,
     respond_async,
@@ -47,6 +49,8 @@ from deskhand.providers.anthropic.loop import (
     run_editor,
     run_elements,
     run_elements_async,
+    run_hand_over,
+    run_hand_over_async,
     run_shell,
     run_shell_async,
 )
@@ -72,12 +76,10 @@ if TYPE_CHECKING:
     from deskhand.providers.anthropic.sdk import (
         AsyncBash,
         AsyncEditor,
-        AsyncElementsTool,
         AsyncTool,
         AsyncToolset,
         Bash,
         Editor,
-        ElementsTool,
         Tool,
         Toolset,
     )
@@ -96,6 +98,7 @@ __all__ = [
     "declare",
     "declare_editor",
     "declare_elements",
+    "declare_hand_over",
     "decode",
     "decode_editor",
     "decode_result",
@@ -106,6 +109,7 @@ __all__ = [
     "encode_call",
     "encode_editor",
     "encode_shell",
+    "hand_over_tool",
     "respond",
     "respond_async",
     "run",
@@ -113,6 +117,8 @@ __all__ = [
     "run_editor",
     "run_elements",
     "run_elements_async",
+    "run_hand_over",
+    "run_hand_over_async",
     "run_shell",
     "run_shell_async",
     "shell_tool",
@@ -342,38 +348,4 @@ def editor_tool(
     made: Editor | AsyncEditor = (sdk.AsyncEditor if is_async else sdk.Editor)(
         editor_of(desktop, max_characters=max_characters), declared
     )
-    return made
-
-
-@overload
-def elements_tool(desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> ElementsTool: ...
-
-
-@overload
-def elements_tool(
-    desktop: AsyncDesktop | AsyncModelSession, **options: Unpack[SessionOptions]
-) -> AsyncElementsTool: ...
-
-
-@overload
-def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> ElementsTool | AsyncElementsTool: ...
-
-
-def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> ElementsTool | AsyncElementsTool:
-    """The tool `elements` for the SDK's `tool_runner`: the model reads the elements that applications report.
-
-    With a desktop it is for `Anthropic`, with an `AsyncDesktop` for `AsyncAnthropic`.
-
-    Args:
-        desktop: The model session of the computer's tool, so that points are in pixels of its pictures, or the desktop.
-        options: As for `run`.
-
-    Raises:
-        MissingExtra: The SDK is not installed.
-    """
-    sdk = load("deskhand.providers.anthropic.sdk", "anthropic")
-    if isinstance(desktop, AsyncDesktop | AsyncModelSession):
-        made: ElementsTool | AsyncElementsTool = sdk.AsyncElementsTool(async_model_session(desktop, **options))
-    else:
-        made = sdk.ElementsTool(model_session(desktop, **options))
     return made

@@ -15,6 +15,7 @@ from deskhand.providers.anthropic.editing import decode_editor, encode_editor, i
 from deskhand.providers.anthropic.versions import LATEST, TOOLSET
 from deskhand.providers.editors import carry_out_edit
 from deskhand.providers.element_tools import ELEMENTS, describe_elements, elements_schema
+from deskhand.providers.hand_over_tool import DESCRIPTION, HAND_OVER, hand_over_schema
 from deskhand.providers.payload import expect_list, expect_object
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 from deskhand.providers.shell_calls import carry_out_shell, with_model_session, with_shell
@@ -239,14 +240,48 @@ def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Un
     block = expect_object("a tool_use", plain(payload))
     number = wire.block_id(block)
     result = model_session(desktop, **options).read_elements(block.get("input"), id=number)
-    content = [{"type": "text", "text": result.error or result.text or ""}]
-    answer = {"type": "tool_result", "tool_use_id": number, "content": content}
-    return answer if result.error is None else {**answer, "is_error": True}
+    return wire.encode_function(result)
 
 
 async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
     """Like `run_elements`; cancelling it stops at its next safe point."""
     return await async_model_session(desktop, **options).run(lambda at: run_elements(at, payload))
+
+
+def declare_hand_over() -> dict[str, Any]:
+    """The tool `hand_over` as a request lists it: the model asks a person for help (`Desktop.hand_over`)."""
+    return {"name": HAND_OVER, "description": DESCRIPTION, "input_schema": hand_over_schema()}
+
+
+def run_hand_over(
+    desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]
+) -> dict[str, Any]:
+    """Carry out one `tool_use` of `hand_over`: ask, and wait as long as it says, until a person has helped or declined.
+
+    Args:
+        desktop: The model session of the computer's calls, or the desktop. Somebody must be able to answer: see
+            `deskhand.watch`.
+        payload: The block, as the SDK's object or as a dictionary.
+        options: As for `run`.
+
+    Returns:
+        The `tool_result`, with what the person did and a picture of the screen. If the call cannot be read, is not allowed or
+        fails, the reason is in it.
+
+    Raises:
+        ActionError: It is not a `tool_use` that can be answered.
+        DesktopLost: The desktop is gone.
+    """
+    block = expect_object("a tool_use", plain(payload))
+    number = wire.block_id(block)
+    return wire.encode_function(model_session(desktop, **options).hand_over(block.get("input"), id=number))
+
+
+async def run_hand_over_async(
+    desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]
+) -> dict[str, Any]:
+    """Like `run_hand_over`; cancelling it ends the wait, and the request stays open."""
+    return await async_model_session(desktop, **options).run(lambda at: run_hand_over(at, payload))
 
 
 def _is_elements(block: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The classes for Anthropic's own loop: the toolset, the single tools, the shell, the text editor, `elements`.
+"""The classes for Anthropic's own loop: the toolset, the single tools, the shell, the text editor, `elements`, `hand_over`.
 
 This module owns the code that needs the SDK. It has no field of an input and no action.
 """
@@ -21,14 +21,17 @@ from deskhand.providers.anthropic import wire
 from deskhand.providers.anthropic.loop import (
     carry_out,
     declare_elements,
+    declare_hand_over,
     run,
     run_editor,
     run_elements,
+    run_hand_over,
     run_shell,
     run_shell_async,
 )
 from deskhand.providers.editors import with_editor
 from deskhand.providers.element_tools import ELEMENTS
+from deskhand.providers.hand_over_tool import HAND_OVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -271,6 +274,38 @@ class AsyncElementsTool(BetaAsyncBuiltinFunctionTool):
     async def call(self, input: object) -> BetaToolsetContent:
         """Read them."""
         return _content(await self.session.run(lambda at: run_elements(at, _block(ELEMENTS, input))))
+
+
+class HandOverTool(BetaBuiltinFunctionTool):
+    """The tool `hand_over` for `Anthropic().beta.messages.tool_runner`."""
+
+    def __init__(self, model_session: ModelSession) -> None:
+        """See `deskhand.providers.anthropic.hand_over_tool`."""
+        self.session = model_session
+
+    def to_dict(self) -> BetaToolUnionParam:
+        """The tool, as the request lists it."""
+        return cast("BetaToolUnionParam", declare_hand_over())
+
+    def call(self, input: object) -> BetaToolsetContent:
+        """Ask, and wait."""
+        return _content(run_hand_over(self.session, _block(HAND_OVER, input)))
+
+
+class AsyncHandOverTool(BetaAsyncBuiltinFunctionTool):
+    """Like `HandOverTool`, for `AsyncAnthropic`; cancelling the loop ends the wait."""
+
+    def __init__(self, model_session: AsyncModelSession) -> None:
+        """See `deskhand.providers.anthropic.hand_over_tool`."""
+        self.session = model_session
+
+    def to_dict(self) -> BetaToolUnionParam:
+        """The tool, as the request lists it."""
+        return cast("BetaToolUnionParam", declare_hand_over())
+
+    async def call(self, input: object) -> BetaToolsetContent:
+        """Ask, and wait."""
+        return _content(await self.session.run(lambda at: run_hand_over(at, _block(HAND_OVER, input))))
 
 
 def _block(name: str, input: object) -> dict[str, Any]:

@@ -198,10 +198,24 @@ def encode(result: Result) -> dict[str, Any]:
         return _tool_result(result.call, [{"type": "text", "text": result.error}], is_error=True)
     content: list[dict[str, Any]] = [{"type": "text", "text": text} for text in said(result)]
     if result.picture is not None:
-        picture = result.picture
-        source = {"type": "base64", "media_type": mime_of(picture.media_type), "data": picture.base64}
-        content.append({"type": "image", "source": source})
+        content.append(_image(result.picture))
     return _tool_result(result.call, content)
+
+
+def encode_function(result: Result) -> dict[str, Any]:
+    """The `tool_result` of a call of a function beside the computer: a text, and the picture if there is one and no error."""
+    content: list[dict[str, Any]] = [{"type": "text", "text": result.error or result.text or ""}]
+    answer = {"type": "tool_result", "tool_use_id": result.call.id, "content": content}
+    if result.error is not None:
+        return {**answer, "is_error": True}
+    if result.picture is not None:
+        content.append(_image(result.picture))
+    return answer
+
+
+def _image(picture: Picture) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": mime_of(picture.media_type), "data": picture.base64}
+    return {"type": "image", "source": source}
 
 
 def _tool_result(call: ProviderCall, content: list[dict[str, Any]], *, is_error: bool = False) -> dict[str, Any]:

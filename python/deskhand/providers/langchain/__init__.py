@@ -4,7 +4,7 @@ Our own actions, for any model that takes tools and pictures (`pip install 'desk
 
     from deskhand.providers import langchain as deskhand_langchain
 
-    tools = deskhand_langchain.tools(desktop)               # an action each, and `elements`
+    tools = deskhand_langchain.tools(desktop)               # an action each, and `elements`; beside them, hand_over_tool
     model = init_chat_model(...).bind_tools(tools)          # or an agent: create_agent(model, tools)
 
 The computer tool that a model was trained on, with ChatOpenAI or ChatAnthropic:
@@ -56,6 +56,7 @@ __all__ = [
     "elements_tool",
     "encode",
     "encode_call",
+    "hand_over_tool",
     "respond",
     "respond_async",
     "run",
@@ -94,6 +95,19 @@ def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Bas
     return _tools(desktop, single=True, **options)[-1]
 
 
+def hand_over_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> BaseTool:
+    """The tool `hand_over`, for use beside the others: the model asks a person for help (`Desktop.hand_over`).
+
+    Args:
+        desktop: The model session of the other tools, or the desktop. Somebody must be able to answer: see `deskhand.watch`.
+        options: As for `tools`.
+
+    Raises:
+        MissingExtra: The extra `langchain` is not installed.
+    """
+    return _tools(desktop, single=True, hand_over=True, **options)[-1]
+
+
 def tools(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> list[BaseTool]:
     """The desktop's actions as LangChain's tools, one for each, and the tool `elements`; sync and async.
 
@@ -111,11 +125,12 @@ def tools(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> list[BaseTo
     return _tools(desktop, single=False, **options)
 
 
-def _tools(desktop: AnyDesktop, *, single: bool, **options: Unpack[SessionOptions]) -> list[BaseTool]:
+def _tools(
+    desktop: AnyDesktop, *, single: bool, hand_over: bool = False, **options: Unpack[SessionOptions]
+) -> list[BaseTool]:
     sdk = load("deskhand.providers.langchain.sdk", "langchain")
-    made: list[BaseTool] = sdk.make_tools(
-        AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER)), single=single
-    )
+    model_session = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
+    made: list[BaseTool] = sdk.make_tools(model_session, single=single, hand_over=hand_over)
     return made
 
 
@@ -124,6 +139,7 @@ def declare(
     *,
     provider: str | None = None,
     single: bool = False,
+    hand_over: bool = False,
     preview: bool = False,
     version: str = anthropic.LATEST,
     **options: Unpack[SessionOptions],
@@ -134,6 +150,7 @@ def declare(
         desktop: The desktop, or a model session on it.
         provider: `openai`, `anthropic`, or None for our own actions, which any model can call.
         single: For our own actions: one function for all.
+        hand_over: For our own actions: also the function `hand_over`, by which the model asks a person for help.
         preview: For OpenAI: declare `computer_use_preview`.
         version: For Anthropic: the tool's version. ChatAnthropic adds the beta that it needs.
         options: As for `ModelSession`, if none is given: size (by default that of the provider), settle, policy, ask.
@@ -142,7 +159,8 @@ def declare(
         ActionError: There is no such provider, or version.
     """
     if provider is None:
-        return functions(AsyncModelSession.of(desktop, **options).viewport.model, single=single)
+        size = AsyncModelSession.of(desktop, **options).viewport.model
+        return functions(size, single=single, hand_over=hand_over)
     model_session = AsyncModelSession.of(desktop, **_in_session(provider, options))
     return [
         openai.declare(model_session, preview=preview)
@@ -151,12 +169,15 @@ def declare(
     ]
 
 
-def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+def run(
+    desktop: Desktop | ModelSession, payload: object, *, hand_over: bool = False, **options: Unpack[SessionOptions]
+) -> dict[str, Any]:
     """Carry out one call of our own tools, for a loop that does not use the tools.
 
     Args:
         desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The call, from `AIMessage.tool_calls`.
+        hand_over: Whether it may ask a person for help.
         options: As for `ModelSession`: size, settle, policy, ask.
 
     Returns:
@@ -166,13 +187,15 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[Sess
         DesktopLost: The desktop is gone.
     """
     model_session = ModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
-    return encode(answered(model_session, payload))
+    return encode(answered(model_session, payload, hand_over=hand_over))
 
 
-async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+async def run_async(
+    desktop: AnyDesktop, payload: object, *, hand_over: bool = False, **options: Unpack[SessionOptions]
+) -> dict[str, Any]:
     """Like `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
-    return await model_session.run(lambda there: run(there, payload))
+    return await model_session.run(lambda there: run(there, payload, hand_over=hand_over))
 
 
 def respond(

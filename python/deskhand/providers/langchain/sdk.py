@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
+from deskhand.providers.hand_over_tool import HAND_OVER
 from deskhand.providers.langchain.loop import answered
 from deskhand.providers.langchain.wire import encode, facts, functions
 
@@ -60,7 +61,7 @@ class DesktopTool(BaseTool):
         return answered
 
     def _answered(self, model_session: ModelSession, call: dict[str, Any]) -> tuple[Any, Any]:
-        result = answered(model_session, call)
+        result = answered(model_session, call, hand_over=self.name == HAND_OVER)
         fields = encode(result)
         if result.error is None:
             return fields["content"], Artifact(result)
@@ -69,7 +70,7 @@ class DesktopTool(BaseTool):
         return ToolMessage(**fields, artifact=Artifact(result)), None
 
 
-def make_tools(model_session: AsyncModelSession, *, single: bool) -> list[BaseTool]:
+def make_tools(model_session: AsyncModelSession, *, single: bool, hand_over: bool = False) -> list[BaseTool]:
     """The tools that carry out calls in a session."""
     return [
         DesktopTool(
@@ -78,7 +79,7 @@ def make_tools(model_session: AsyncModelSession, *, single: bool) -> list[BaseTo
             description=function["function"]["description"],
             args_schema=function["function"]["parameters"],
         )
-        for function in functions(model_session.viewport.model, single=single)
+        for function in functions(model_session.viewport.model, single=single, hand_over=hand_over)
     ]
 
 

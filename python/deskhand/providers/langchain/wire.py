@@ -22,11 +22,12 @@ from deskhand.actions import Action, CursorPosition
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.action_tools import decode_tool, encode_plain
 from deskhand.providers.element_tools import ELEMENTS, decode_elements, encode_elements
+from deskhand.providers.hand_over_tool import HAND_OVER, decode_hand_over, encode_hand_over
 from deskhand.providers.mcp.wire import TOOL
 from deskhand.providers.mcp.wire import tools as all_tools
 from deskhand.providers.openai.wire import tells_failure
 from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_base64, the_rest
-from deskhand.providers.values import ProviderCall, ReadElements, Result, Step, expect_call, one_picture
+from deskhand.providers.values import HandOver, ProviderCall, ReadElements, Result, Step, expect_call, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,12 +41,13 @@ _WHERE = "LangChain"
 _CURSOR = re.compile(r"X=(\d{1,9}),Y=(\d{1,9})")
 
 
-def functions(size: tuple[int, int], *, single: bool = False) -> list[dict[str, Any]]:
+def functions(size: tuple[int, int], *, single: bool = False, hand_over: bool = False) -> list[dict[str, Any]]:
     """Our actions and `elements` as functions, for `bind_tools` of every chat model.
 
     Args:
         size: Width and height of the model's pictures, which its points are in.
         single: One function, `computer`, for all actions, instead of one for each.
+        hand_over: Also the function `hand_over`, that asks a person for help.
     """
     return [
         {
@@ -56,7 +58,7 @@ def functions(size: tuple[int, int], *, single: bool = False) -> list[dict[str, 
                 "parameters": tool["inputSchema"],
             },
         }
-        for tool in all_tools(size, single=single)
+        for tool in all_tools(size, single=single, hand_over=hand_over)
     ]
 
 
@@ -64,7 +66,7 @@ def functions(size: tuple[int, int], *, single: bool = False) -> list[dict[str, 
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """Decode a tool call: of a tool for one action, of the one for all, or of `elements`.
+    """Decode a tool call: of a tool for one action, of the one for all, of `elements`, or of `hand_over`.
 
     Args:
         payload: The call, as it is in `AIMessage.tool_calls`.
@@ -80,7 +82,12 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
     number = call.get("id")
     action_name = arguments.pop("action", None) if name == TOOL else name
     step: Step
-    step = decode_elements(arguments) if name == ELEMENTS else decode_tool(_WHERE, action_name, arguments, viewport)
+    if name == ELEMENTS:
+        step = decode_elements(arguments)
+    elif name == HAND_OVER:
+        step = decode_hand_over(arguments)
+    else:
+        step = decode_tool(_WHERE, action_name, arguments, viewport)
     return ProviderCall(
         steps=(step,),
         viewport=viewport,
@@ -97,19 +104,17 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
         UnsupportedAction: No single tool can do it.
     """
     expect_call("encode_call", call)
-    if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
-        return {
-            **call.extra,
-            "type": "tool_call",
-            "name": ELEMENTS,
-            "args": encode_elements(call.steps[0]),
-            "id": call.id,
-        }
-    if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
+    step = call.steps[0] if len(call.steps) == 1 else None
+    if isinstance(step, ReadElements):
+        name, arguments = ELEMENTS, encode_elements(step)
+    elif isinstance(step, HandOver):
+        name, arguments = HAND_OVER, encode_hand_over(step)
+    elif isinstance(step, Action):
+        name, arguments = encode_plain(step, call.viewport)
+        if call.name == TOOL:
+            name, arguments = TOOL, {"action": name, **arguments}
+    else:
         raise UnsupportedAction(_WHERE, "anything but one action in a call")
-    name, arguments = encode_plain(call.steps[0], call.viewport)
-    if call.name == TOOL:
-        name, arguments = TOOL, {"action": name, **arguments}
     return {**call.extra, "type": "tool_call", "name": name, "args": arguments, "id": call.id}
 
 

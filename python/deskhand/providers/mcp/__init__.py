@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand.errors import ActionError, UnsupportedAction
+from deskhand.providers.hand_over_tool import HAND_OVER
 from deskhand.providers.mcp.wire import START, TOOL, decode, decode_result, encode, encode_call, tools
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
 
@@ -26,7 +27,12 @@ __all__ = ["TOOL", "declare", "decode", "decode_result", "encode", "encode_call"
 
 
 def declare(
-    desktop: AnyDesktop, *, single: bool = False, programs: bool = False, **options: Unpack[SessionOptions]
+    desktop: AnyDesktop,
+    *,
+    single: bool = False,
+    programs: bool = False,
+    hand_over: bool = False,
+    **options: Unpack[SessionOptions],
 ) -> list[dict[str, Any]]:
     """The tools, as a server answers `tools/list`.
 
@@ -34,13 +40,21 @@ def declare(
         desktop: The desktop, or a model session on it.
         single: One tool for all actions instead of one for each.
         programs: Also a tool, `start`, that starts programs: on a local desktop they run on this machine.
+        hand_over: Also a tool, `hand_over`, by which the model asks a person for help (`Desktop.hand_over`).
         options: As for `ModelSession`: size, settle, policy, ask.
     """
-    return tools(AsyncModelSession.of(desktop, **options).viewport.model, single=single, programs=programs)
+    return tools(
+        AsyncModelSession.of(desktop, **options).viewport.model, single=single, programs=programs, hand_over=hand_over
+    )
 
 
 def run(
-    desktop: Desktop | ModelSession, payload: object, *, programs: bool = False, **options: Unpack[SessionOptions]
+    desktop: Desktop | ModelSession,
+    payload: object,
+    *,
+    programs: bool = False,
+    hand_over: bool = False,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Carry out a `tools/call`.
 
@@ -48,6 +62,7 @@ def run(
         desktop: The desktop, or a model session on it, which remembers what the model has seen.
         payload: The call's parameters: `name` and `arguments`.
         programs: Whether the call may start a program.
+        hand_over: Whether it may ask a person for help.
         options: As for `ModelSession`: size, settle, policy, ask.
 
     Returns:
@@ -63,17 +78,24 @@ def run(
             raise UnsupportedAction(
                 "this server", START, "programs are started by whoever runs it (--start, --programs)"
             )
+        if call.name == HAND_OVER and not hand_over:
+            raise UnsupportedAction("this server", HAND_OVER, "whoever runs it has not offered that (hand_over=True)")
     except ActionError as error:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
     return encode(model_session.carry_out(call))
 
 
 async def run_async(
-    desktop: AnyDesktop, payload: object, *, programs: bool = False, **options: Unpack[SessionOptions]
+    desktop: AnyDesktop,
+    payload: object,
+    *,
+    programs: bool = False,
+    hand_over: bool = False,
+    **options: Unpack[SessionOptions],
 ) -> dict[str, Any]:
     """Like `run`, cancellable."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="mcp"))
-    return await model_session.run(lambda there: run(there, payload, programs=programs))
+    return await model_session.run(lambda there: run(there, payload, programs=programs, hand_over=hand_over))
 
 
 def server(
@@ -81,6 +103,7 @@ def server(
     *,
     single: bool = False,
     programs: bool = False,
+    hand_over: bool = False,
     **options: Unpack[SessionOptions],
 ) -> Server[Any]:
     """A server of the SDK, `mcp.server.lowlevel.Server`, with tools that drive a desktop.
@@ -89,6 +112,8 @@ def server(
         desktop: The desktop, which the caller closes.
         single: One tool for all actions instead of one for each.
         programs: Also a tool, `start`, that starts programs: on a local desktop they run on this machine. The policy judges it.
+        hand_over: Also a tool, `hand_over`, by which the model asks a person for help (`Desktop.hand_over`). Somebody must be
+            able to answer: see `deskhand.watch`.
         options: As for `ModelSession`: size, settle, policy, ask.
 
     Raises:
@@ -97,4 +122,4 @@ def server(
     from deskhand.providers.mcp.sdk import make_server  # noqa: PLC0415 # it needs the SDK
 
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="mcp"))
-    return make_server(model_session, single=single, programs=programs)
+    return make_server(model_session, single=single, programs=programs, hand_over=hand_over)

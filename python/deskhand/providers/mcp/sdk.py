@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _NAME = "deskhand"
 
 
-def make_server(model_session: AsyncModelSession, *, single: bool, programs: bool) -> Server[Any]:
-    """Make a server with a session's actions as its tools, and with `programs` one that starts programs.
+def make_server(model_session: AsyncModelSession, *, single: bool, programs: bool, hand_over: bool) -> Server[Any]:
+    """Make a server with a session's actions as its tools, and those beside them; see `mcp.server`.
 
     Raises:
         MissingExtra: The extra `mcp` is not installed.
@@ -37,11 +37,12 @@ def make_server(model_session: AsyncModelSession, *, single: bool, programs: boo
     types = load("mcp.types", "mcp")
 
     def listed() -> Any:
-        declared = tools(model_session.viewport.model, single=single, programs=programs)
+        declared = tools(model_session.viewport.model, single=single, programs=programs, hand_over=hand_over)
         return [types.Tool.model_validate(tool) for tool in declared]
 
     async def called(name: str, arguments: dict[str, Any] | None) -> Any:
-        result = await mcp.run_async(model_session, {"name": name, "arguments": arguments}, programs=programs)
+        call = {"name": name, "arguments": arguments}
+        result = await mcp.run_async(model_session, call, programs=programs, hand_over=hand_over)
         return types.CallToolResult.model_validate(result)
 
     if hasattr(lowlevel.Server, "call_tool"):

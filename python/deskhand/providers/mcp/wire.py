@@ -20,6 +20,13 @@ from deskhand.providers.element_tools import (
     elements_schema,
     encode_elements,
 )
+from deskhand.providers.hand_over_tool import (
+    DESCRIPTION,
+    HAND_OVER,
+    decode_hand_over,
+    encode_hand_over,
+    hand_over_schema,
+)
 from deskhand.providers.payload import (
     expect_list,
     expect_object,
@@ -28,7 +35,16 @@ from deskhand.providers.payload import (
     picture_of_base64,
     the_rest,
 )
-from deskhand.providers.values import ProviderCall, ReadElements, Result, StartProgram, Step, expect_call, one_picture
+from deskhand.providers.values import (
+    HandOver,
+    ProviderCall,
+    ReadElements,
+    Result,
+    StartProgram,
+    Step,
+    expect_call,
+    one_picture,
+)
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Point, Viewport
@@ -89,13 +105,25 @@ _START_TOOL: dict[str, Any] = {
 }
 
 
-def tools(size: tuple[int, int], *, single: bool = False, programs: bool = False) -> list[dict[str, Any]]:
+_HAND_OVER_TOOL: dict[str, Any] = {
+    "name": HAND_OVER,
+    "description": DESCRIPTION,
+    "inputSchema": hand_over_schema(),
+    "outputSchema": _OUTPUT,
+    "annotations": {"readOnlyHint": True, "openWorldHint": True},
+}
+
+
+def tools(
+    size: tuple[int, int], *, single: bool = False, programs: bool = False, hand_over: bool = False
+) -> list[dict[str, Any]]:
     """The tools, as a server answers `tools/list`.
 
     Args:
         size: Width and height of the model's pictures, which its points are in.
         single: One tool, `computer`, for all actions, instead of one for each. The tool `elements` is beside it.
         programs: Also a tool, `start`, that starts a program.
+        hand_over: Also a tool, `hand_over`, that asks a person for help.
     """
     elements = {
         "name": ELEMENTS,
@@ -103,7 +131,7 @@ def tools(size: tuple[int, int], *, single: bool = False, programs: bool = False
         "inputSchema": elements_schema(),
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
     }
-    beside = [elements, _START_TOOL] if programs else [elements]
+    beside = [elements, *([_START_TOOL] if programs else ()), *([_HAND_OVER_TOOL] if hand_over else ())]
     where = f"The screenshot is {size[0]}x{size[1]} pixels."
     if single:
         text = f"Use the mouse and keyboard of a Linux desktop, and see its screen. {where}"
@@ -125,7 +153,7 @@ def tools(size: tuple[int, int], *, single: bool = False, programs: bool = False
 
 
 def decode(payload: object, viewport: Viewport) -> ProviderCall:
-    """Decode the parameters of a `tools/call`: of a tool for one action, of the one for all, of `elements`, or of `start`.
+    """Decode the parameters of a `tools/call`: of a tool for one action, of the one for all, or of one beside them.
 
     Raises:
         ActionError: There is no such tool, or an argument is missing or wrong.
@@ -139,6 +167,8 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
     step: Step
     if name == ELEMENTS:
         step = decode_elements(arguments)
+    elif name == HAND_OVER:
+        step = decode_hand_over(arguments)
     elif name == START:
         if unknown := sorted(arguments.keys() - {"command"}):
             raise ActionError(f"{START} has no {', '.join(map(shown, unknown))}: it takes command")
@@ -157,6 +187,8 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     expect_call("encode_call", call)
     if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
         return {"name": ELEMENTS, "arguments": encode_elements(call.steps[0]), **call.extra}
+    if len(call.steps) == 1 and isinstance(call.steps[0], HandOver):
+        return {"name": HAND_OVER, "arguments": encode_hand_over(call.steps[0]), **call.extra}
     if len(call.steps) == 1 and isinstance(call.steps[0], StartProgram):
         return {"name": START, "arguments": {"command": call.steps[0].command}, **call.extra}
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):

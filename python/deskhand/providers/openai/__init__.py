@@ -16,7 +16,8 @@ With `openai-agents` (`pip install 'deskhand[openai]'`):
     result = await Runner.run(Agent(name="desk", tools=[tool]), task, run_config=config)
 
 `elements_tool(session)` is a function for the same agent: the model reads the elements that applications report. For your own
-loop, add `declare_elements()` to the tools and use `respond(..., elements=True)`.
+loop, add `declare_elements()` to the tools and use `respond(..., elements=True)`. `hand_over_tool(session)`, or
+`declare_hand_over()` and `run_hand_over`, lets it ask a person for help.
 
 OpenAI's `computer_call_output` has no place for an error. The screen shows that something was not done, and a message after it
 says what (`respond`, `input_filter`).
@@ -27,6 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.extras import load
+from deskhand.providers.openai.hand_over import declare_hand_over, run_hand_over, run_hand_over_async
 from deskhand.providers.openai.loop import (
     declare,
     declare_elements,
@@ -63,6 +65,7 @@ __all__ = [
     "computer",
     "declare",
     "declare_elements",
+    "declare_hand_over",
     "declare_shell",
     "decode",
     "decode_result",
@@ -73,6 +76,7 @@ __all__ = [
     "encode_call",
     "encode_shell",
     "encode_shell_call",
+    "hand_over_tool",
     "input_filter",
     "note",
     "respond",
@@ -81,6 +85,8 @@ __all__ = [
     "run_async",
     "run_elements",
     "run_elements_async",
+    "run_hand_over",
+    "run_hand_over_async",
     "run_shell",
     "run_shell_async",
     "safety_check",
@@ -90,8 +96,8 @@ __all__ = [
 ]
 
 
-def _sdk() -> Any:
-    return load("deskhand.providers.openai.sdk", "openai")
+def _sdk(part: str = "sdk") -> Any:
+    return load(f"deskhand.providers.openai.{part}", "openai")
 
 
 def computer(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> DesktopComputer:
@@ -148,7 +154,22 @@ def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Fun
     Raises:
         MissingExtra: openai-agents is not installed.
     """
-    made: FunctionTool = _sdk().elements_tool(desktop, **options)
+    made: FunctionTool = _sdk("sdk_functions").elements_tool(desktop, **options)
+    return made
+
+
+def hand_over_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> FunctionTool:
+    """The function `hand_over` as an `agents.FunctionTool`: the model asks a person for help (`Desktop.hand_over`).
+
+    Args:
+        desktop: The model session of `tool` or `computer`, or the desktop. Somebody must be able to answer: see
+            `deskhand.watch`.
+        options: As for `computer`.
+
+    Raises:
+        MissingExtra: openai-agents is not installed.
+    """
+    made: FunctionTool = _sdk("sdk_functions").hand_over_tool(desktop, **options)
     return made
 
 

@@ -5,7 +5,8 @@ run on any exception, because its output has no place for an error. So a failed 
 rest of its call is left out, because its clicks would miss what the failed action should have shown, and the model sees the
 screen as it is. `input_filter` reports the error.
 
-This module owns these objects. The meaning of payloads is in `wire`, and the model is not called here.
+This module owns these objects; its functions are in `sdk_functions`. The meaning of payloads is in `wire`, and the model is not
+called here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from agents import (
     AsyncComputer,
     Computer,
     ComputerTool,
-    FunctionTool,
     ShellCallOutcome,
     ShellCommandOutput,
     ShellResult,
@@ -35,10 +35,8 @@ from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
 from deskhand.providers.openai.loop import (
     PROVIDER,
     async_model_session,
-    declare_elements,
     model_session,
     plain,
-    read_elements,
     run_shell_async,
 )
 from deskhand.providers.openai.safety_checks import decode_check
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from agents.computer import Button, Environment
     from agents.run_config import CallModelData, ModelInputData
     from agents.tool import ComputerToolCustomDataContext
-    from agents.tool_context import ToolContext
 
     from deskhand._core.geometry import Viewport
     from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
@@ -296,24 +293,6 @@ def tool(computer: DesktopComputer | SyncDesktopComputer) -> Tool:
 
     hook = safety_check(computer.session.desktop)
     return ComputerTool(computer=computer, on_safety_check=hook, custom_data_extractor=ended)
-
-
-def elements_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> FunctionTool:
-    """See `deskhand.providers.openai.elements_tool`."""
-    there = async_model_session(desktop, **options)
-    declared = declare_elements()
-
-    async def read(context: ToolContext[Any], arguments: str) -> str:
-        return await there.run(lambda at: read_elements(at, arguments, context.tool_call_id))
-
-    return FunctionTool(
-        name=declared["name"],
-        description=declared["description"],
-        params_json_schema=declared["parameters"],
-        on_invoke_tool=read,
-        # A strict schema requires all arguments.
-        strict_json_schema=False,
-    )
 
 
 def safety_check(desktop: Desktop | AsyncDesktop | None) -> SafetyHook:
