@@ -22,7 +22,7 @@ from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
 from deskhand.episodes.report.page import write_report
-from deskhand.errors import EpisodeError
+from deskhand.errors import EpisodeError, FileError
 from episodes.dots import Dots, painted
 
 if TYPE_CHECKING:
@@ -212,6 +212,59 @@ def test_a_page_that_has_no_place_is_refused_before_anything_is_read(run: Path, 
     with pytest.raises(EpisodeError, match=r"nowhere is not a directory: x\.html"):
         write_report(run, tmp_path / "nowhere" / "x.html", progress=lambda done, _all: read.append(done))
     assert read == []
+
+
+def test_it_links_into_the_playback_of_each_attempt(run: Path, tmp_path: Path) -> None:
+    mine = copied(run, tmp_path)
+    attempts = mine / "ep" / "dots.s0.r0"
+    # One that was stopped, and one that is tried again and counts.
+    shutil.copytree(attempts / "attempt-1", attempts / "attempt-1~1")
+    shutil.copytree(attempts / "attempt-1", attempts / "attempt-2")
+    result = json.loads((attempts / "attempt-2" / "result.json").read_text())
+    (attempts / "attempt-2" / "result.json").write_text(json.dumps({**result, "attempt": 2}))
+    assert "playback" not in write_report(mine).read_text()
+    for _ in range(2):  # a report that is made again replaces them
+        found = CliRunner().invoke(commands, ["-q", "report", str(mine), "--playback"], catch_exceptions=False)
+        assert found.exit_code == 0
+    opened = shown(mine / "report.html", tmp_path, "#dots.s0.r0")
+    inside = opened[opened.index('<details id="dots.s0.r0"') : opened.index('<details id="dots.s1.r0"')]
+    links = re.findall(r'<a href="([^"#]+)">([^<]+)</a>( \(counts\))?', inside)
+    folder = "report-playback/dots.s0.r0"
+    assert links == [
+        (f"{folder}/attempt-1~1.html", "attempt 1, stopped", ""),
+        (f"{folder}/attempt-1.html", "attempt 1", ""),
+        (f"{folder}/attempt-2.html", "attempt 2", " (counts)"),
+    ]
+    for link, *_ in links:
+        assert "dots.s0.r0" in (mine / link).read_text()
+    # A step leads to the same step of the attempt that counts.
+    steps = re.findall(r'<article id="dots\.s0\.r0-(\d+)">.*?<a href="([^"]+)#(\d+)"', inside, re.DOTALL)
+    assert len(steps) > 2
+    assert {(link, step == number) for step, link, number in steps} == {(f"{folder}/attempt-2.html", True)}
+    number = int(steps[1][0])
+    played = shown(mine / steps[1][1], tmp_path, f"#{number}")
+    assert f'aria-valuetext="{number} of ' in played
+    names = sorted(path.name for path in (mine / "report-playback").iterdir())
+    assert names == ["dots.s0.r0", "dots.s1.r0", "dots.s2.r0"]
+
+
+def test_playbacks_are_not_written_through_links(run: Path, tmp_path: Path) -> None:
+    mine, elsewhere = copied(run, tmp_path), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    folder = mine / "report-playback"
+    folder.symlink_to(elsewhere)
+    with pytest.raises(EpisodeError, match="report-playback is a link"):
+        write_report(mine, playback=True)
+    folder.unlink()
+    folder.mkdir()
+    (folder / "dots.s1.r0").symlink_to(elsewhere)
+    with pytest.raises(EpisodeError, match=r"dots\.s1\.r0 is a link"):
+        write_report(mine, playback=True)
+    assert list(elsewhere.iterdir()) == []
+    shutil.rmtree(folder)
+    folder.write_text("a file")
+    with pytest.raises(FileError, match="cannot write the page"):
+        write_report(mine, playback=True)
 
 
 def test_what_is_no_run_is_named(tmp_path: Path) -> None:

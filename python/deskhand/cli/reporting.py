@@ -32,6 +32,7 @@ _DIRECTORY = click.Path(exists=True, file_okay=False)
         "deskhand report runs/gpt                      # writes runs/gpt/report.html",
         "deskhand report runs/new runs/old             # and says by how much the new one is better",
         "deskhand report runs/gpt --frames failed -o failures.html",
+        "deskhand report runs/gpt --playback           # with a page that plays each attempt, and links to it",
         "deskhand report runs/gpt --json | jq .strict",
         "deskhand report runs/new runs/old runs/older --table markdown    # the tables of a paper",
     )
@@ -54,10 +55,22 @@ _DIRECTORY = click.Path(exists=True, file_okay=False)
     show_default=True,
     help="Which episodes are shown with their pictures.",
 )
+@click.option(
+    "--playback",
+    is_flag=True,
+    help="Write a page that plays each attempt too, in a folder beside the page, and link to it.",
+)
 @quiet_option
 @json_option
 def report(
-    *, directory: str, others: tuple[str, ...], out: str | None, form: str | None, frames: str, as_json: bool
+    *,
+    directory: str,
+    others: tuple[str, ...],
+    out: str | None,
+    form: str | None,
+    frames: str,
+    playback: bool,
+    as_json: bool,
 ) -> None:
     """Make one page of a run of episodes, which works offline: scores, causes, times, and every episode step by step.
 
@@ -81,6 +94,7 @@ def report(
             out,
             other=next(iter(others), None),
             frames=cast("Frames", frames),
+            playback=playback,
             progress=lambda done, every: bar.update(task, completed=done, total=every),
         )
     click.echo(f"{path} ({Path(path).stat().st_size / 1e6:.1f} MB)")

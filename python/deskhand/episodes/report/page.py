@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import quote
 
-from deskhand._core.arguments import expect_path
+from deskhand._core.arguments import expect_flag, expect_path
 from deskhand._native import __version__
 from deskhand.episodes.record.reader import key_of, open_run
 from deskhand.episodes.report import plots
 from deskhand.episodes.report.parts import moments_of, picture, place_for, write_whole
+from deskhand.episodes.report.player import write_attempt
 from deskhand.episodes.report.summary import PHASES, Summary, compare, split, summarize
 from deskhand.errors import EpisodeError, MissingExtra, files_named
 
@@ -54,6 +56,16 @@ class _Shown:
     screen: tuple[int, int]
     other: Mapping[str, Any] | None
     trouble: str
+    played: Sequence[_Played]
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """The page that plays one attempt of an episode."""
+
+    label: str
+    link: str
+    counts: bool
 
 
 def write_report(
@@ -62,6 +74,7 @@ def write_report(
     *,
     other: str | os.PathLike[str] | None = None,
     frames: Frames = "all",
+    playback: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Path:
     """Write the page of a run.
@@ -71,18 +84,21 @@ def write_report(
         target: The path of the page; by default `report.html` in the run's directory.
         other: The directory of another run for comparison: the page says by how much this run is better.
         frames: The episodes that are shown with pictures: `all`, the `failed` (and invalid) ones, or `none`.
+        playback: Also write a page that plays each attempt, and link to it. They are in a folder beside the page:
+            `report-playback` for `report.html`.
         progress: Called with the number of episodes read so far, and the total.
 
     Returns:
         The page's path. The page appears completely or not at all.
 
     Raises:
-        EpisodeError: There is no run, or the page's folder does not exist.
+        EpisodeError: There is no run, the page's folder does not exist, or that for playbacks is a link.
         FileError: The page cannot be written.
         MissingExtra: Jinja or matplotlib is not installed.
     """
     environment = _environment()
     directory = expect_path("write_report: directory", directory)
+    expect_flag("write_report: playback", playback)
     path = Path(directory) / "report.html" if target is None else Path(expect_path("write_report: target", target))
     place_for(path)
     before = None
@@ -91,8 +107,9 @@ def write_report(
             earlier_results = earlier_run.results()
             beside = earlier_run.spent_beside(earlier_results)
             before = _Before(earlier_run.directory.resolve().name, earlier_results, beside)
+    folder = path.with_name(f"{path.stem}-playback") if playback else None
     with open_run(directory) as run:
-        text = _filled(environment, run, before, frames=frames, progress=progress)
+        text = _filled(environment, run, before, frames=frames, playbacks=folder, progress=progress)
     with files_named("cannot write the page", path):
         write_whole(path, text)
     return path
@@ -104,6 +121,7 @@ def _filled(
     before: _Before | None,
     *,
     frames: Frames,
+    playbacks: Path | None,
     progress: Callable[[int, int], None],
 ) -> str:
     results = run.results()
@@ -113,7 +131,9 @@ def _filled(
     shown = []
     for number, result in enumerate(results):
         progress(number, len(results))
-        shown.append(_episode(run, result, earlier.get(id(result)), pictures, frames))
+        played = [] if playbacks is None else _played(run, result, playbacks)
+        other = earlier.get(id(result))
+        shown.append(_episode(run, result, other, pictures=pictures, frames=frames, played=played))
     progress(len(results), len(results))
     summary = summarize(results, planned=run.planned, beside=run.spent_beside(results))
     text: str = environment.get_template("page.html.jinja").render(
@@ -154,8 +174,25 @@ def _environment() -> Any:
     return environment
 
 
+def _played(run: Run, result: Mapping[str, Any], folder: Path) -> list[_Played]:
+    """Write the playbacks of all attempts of an episode."""
+    played = []
+    for recording in run.recordings(str(key_of(result))):
+        path = write_attempt(run, recording, folder)
+        label = f"attempt {recording.attempt}{', stopped' if recording.superseded else ''}"
+        counts = not recording.superseded and recording.attempt == result["attempt"]
+        played.append(_Played(label, quote(path.relative_to(folder.parent).as_posix()), counts))
+    return played
+
+
 def _episode(
-    run: Run, result: Mapping[str, Any], other: Mapping[str, Any] | None, pictures: dict[str, str], frames: Frames
+    run: Run,
+    result: Mapping[str, Any],
+    other: Mapping[str, Any] | None,
+    *,
+    pictures: dict[str, str],
+    frames: Frames,
+    played: Sequence[_Played],
 ) -> _Shown:
     try:
         recording: Recording | None = run.recording(result)
@@ -173,7 +210,7 @@ def _episode(
                     trouble = trouble or str(error)
     screen = recording.begin.get("screen") if recording is not None and happened else None
     width, height = screen or (1280, 800)
-    return _Shown(str(key_of(result)), result, split(result), happened, (width, height), other, trouble)
+    return _Shown(str(key_of(result)), result, split(result), happened, (width, height), other, trouble, played)
 
 
 def _about(manifest: Mapping[str, Any]) -> list[str]:

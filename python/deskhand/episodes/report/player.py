@@ -128,6 +128,25 @@ def export_playbacks(
     return written
 
 
+def write_attempt(run: Run, recording: Recording, folder: Path) -> Path:
+    """Write the playback of one attempt beside a report: FOLDER/EPISODE/attempt-1.html. One that is there is replaced.
+
+    Raises:
+        EpisodeError: The folder is a link: a run of somebody else must not choose where pages are written.
+        FileError: It cannot be written.
+    """
+    place = folder / recording.key
+    path = place / f"{recording.directory.name}.html"
+    text = _page([(run, recording)], MOST_BYTES)
+    with files_named("cannot write the page", path):
+        for each in (folder, place):
+            if each.is_symlink():
+                raise EpisodeError(f"{each} is a link, and pages are not written through one: remove it")
+            each.mkdir(exist_ok=True)
+        write_whole(path, text)
+    return path
+
+
 def _opened(
     held: contextlib.ExitStack, directory: str | os.PathLike[str], beside: str | os.PathLike[str] | None
 ) -> list[Run]:
