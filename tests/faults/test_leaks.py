@@ -35,6 +35,34 @@ say(display=desktop.display, pressed=pressed(desktop))
 wait_forever()
 """
 
+_PAUSE_AND_WAIT = """
+import asyncio
+from deskhand import watch
+def pause_and_tell(desktop):
+    desktop.control.pause("Ada")
+    while not desktop.control.waiting:
+        time.sleep(0.005)
+    say(display=desktop.display)
+def script():
+    with deskhand.launch(size=(640, 480), name="paused") as desktop, watch.serve(desktop):
+        desktop.start("xterm")
+        desktop.perform(PressKeys(["shift"]), LeftMouseDown((20, 20)), settle=False)
+        threading.Thread(target=pause_and_tell, args=(desktop,), daemon=True).start()
+        while True:
+            desktop.perform(Move((30, 30)), settle=False)
+async def coroutine():
+    async with AsyncDesktop(deskhand.launch(size=(640, 480), name="paused")) as desktop:
+        await desktop.perform(PressKeys(["shift"]), LeftMouseDown((20, 20)), settle=False)
+        threading.Thread(target=pause_and_tell, args=(desktop.desktop,), daemon=True).start()
+        while True:
+            await desktop.perform(Move((30, 30)), settle=False)
+try:
+    {run}
+except KeyboardInterrupt:
+    say(ended="KeyboardInterrupt")
+    raise
+"""
+
 
 def _own() -> tuple[int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), len(list(Path("/proc/self/task").iterdir()))
@@ -126,6 +154,22 @@ def test_driver_ended_by_signal(
         process.kill(number)
         until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
     assert display_files(said["display"]) == []
+    assert list(runtime.glob("d-*")) == []
+
+
+@pytest.mark.parametrize("run", ["script()", "asyncio.run(coroutine())"])
+def test_ctrl_c_while_a_person_has_paused_it(
+    driver_environment: dict[str, str], runtime: Path, mark: str, run: str
+) -> None:
+    """A call that waits for a person to resume is ended by Ctrl-C, and the driver with all that belongs to it."""
+    with driver(_PAUSE_AND_WAIT.replace("{run}", run), driver_environment) as process:
+        display = process.read()["display"]
+        process.kill(signal.SIGINT)
+        assert process.read() == {"ended": "KeyboardInterrupt"}
+        until(lambda: not marked(mark), GONE, f"the end of {marked(mark)}")
+        # So it ends a program that handles nothing.
+        assert process.process.returncode == -signal.SIGINT
+    assert display_files(display) == []
     assert list(runtime.glob("d-*")) == []
 
 

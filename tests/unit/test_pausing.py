@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand import ActionError, AsyncDesktop, Closed, Desktop, Guard, LeftClick, Move, Operation, PolicyDenied
+from deskhand import (
+    ActionError,
+    AsyncDesktop,
+    Closed,
+    Desktop,
+    Guard,
+    LeftClick,
+    LeftMouseDown,
+    Move,
+    Operation,
+    PolicyDenied,
+    PressKeys,
+)
 from deskhand._native import Interrupted
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import bare
@@ -114,6 +128,40 @@ def test_what_waits_ends_with_the_desktop(
     end(desktop)
     assert [type(call.end()) for call in calls] == [raised] * 3
     assert desktop.control.waiting == ()
+
+
+@pytest.mark.parametrize("intercepted", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda d: d.perform(PressKeys(["shift"]), LeftMouseDown((5, 5)), settle=False),
+        lambda d: d.screenshot(),
+        lambda d: d.host.run("true"),
+    ],
+)
+def test_ctrl_c_ends_what_waits_in_the_main_thread(
+    desktop: Desktop, backend: MemoryBackend, call: Callable[[Desktop], object], *, intercepted: bool
+) -> None:
+    heard = Heard()
+    agent = desktop.also(heard) if intercepted else desktop
+    desktop.control.pause("Ada")
+
+    def press() -> None:
+        until_waiting(desktop)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    pressing = Call(press)
+    with pytest.raises(KeyboardInterrupt):
+        call(agent)
+    assert pressing.end() is None
+    # It was not begun, nothing of it is left, and the desktop goes on as it was.
+    assert (desktop.control.waiting, desktop.pressed, heard.operations) == ((), (), [])
+    assert backend.events == []
+    assert desktop.control.paused is not None
+    with desktop.control.take("Ada") as hold:
+        hold.desktop.perform(Move((9, 9)), settle=False)
+    desktop.control.resume()
+    call(agent)
 
 
 def test_after_a_stop_nothing_is_paused(desktop: Desktop) -> None:
