@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ import deskhand
 from deskhand import ActionError, Move, watch
 from deskhand.desktop.access import bare
 from deskhand.watch import Grants, application
+from deskhand.watch.hands import Hands
+from deskhand.watch.watched import Watched
 from faults.helpers import until
 
 if TYPE_CHECKING:
@@ -124,7 +127,7 @@ def test_a_token_works_once_and_guesses_do_not(server: Server) -> None:
         assert ask(server, "POST", "/session", {"token": guess})[0] in {400, 403}
     assert ask(server, "POST", "/session", {"token": token})[0] == 200
     code, told, _ = ask(server, "POST", "/session", {"token": token})
-    assert (code, told) == (403, {"detail": "it is unknown, was used already, or is too old: ask for a new one"})
+    assert (code, told) == (403, {"detail": "this link is unknown, was used already, or is too old: ask for a new one"})
 
 
 def test_nothing_is_shown_without_a_grant(server: Server) -> None:
@@ -301,6 +304,40 @@ def test_only_who_has_control_acts(watched: tuple[deskhand.Desktop, Server]) -> 
             errors = [answer["error"] for answer in turn(made).get("answers", [])]
         assert errors == ["you do not have control of this desktop: take it first"]
     assert desktop.pointer == (100, 100)
+
+
+def test_the_picture_is_not_hidden_from_who_takes_control(
+    watched: tuple[deskhand.Desktop, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor for the moment in which the desktop is held already, and the page does not have the hold yet."""
+    desktop, server = watched
+    looked = threading.Event()
+    hidden_from = Watched.hidden_from
+
+    def looks(self: Watched, viewer: object) -> bool:
+        hidden = hidden_from(self, viewer)
+        if hidden:
+            looked.set()
+        return hidden
+
+    def late(*arguments: Any, **options: Any) -> Hands:
+        assert looked.wait(LIMIT), "the viewer has not looked"
+        return Hands(*arguments, **options)
+
+    monkeypatch.setattr(Watched, "hidden_from", looks)
+    monkeypatch.setattr("deskhand.watch.watched.Hands", late)
+    with socket(server, enter(server, "watch", "control", name="Ada")) as made:
+        assert turn(made)["picture"]
+        made.send(json.dumps({"type": "take", "private": True, "force": False}))
+        states: list[dict[str, Any]] = []
+        while not (states and states[-1]["holder"] and states[-1]["holder"]["mine"]):
+            states += [told["state"] for told in [turn(made)] if "state" in told]
+        assert [state["hidden"] for state in states] == [False] * len(states)
+        made.send(json.dumps({"type": "release", "note": ""}))
+        while states[-1]["holder"]:
+            states += [told["state"] for told in [turn(made)] if "state" in told]
+        assert [state["hidden"] for state in states] == [False] * len(states)
+    assert desktop.control.holder is None
 
 
 def test_an_answer_to_a_question_needs_the_scope_approve(server: Server) -> None:

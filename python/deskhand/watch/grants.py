@@ -137,7 +137,9 @@ class Grants:
         found = next((known for known in tuple(self._links) if hmac.compare_digest(known, given)), None)
         entry = None if found is None else self._links.pop(found, None)
         if entry is None or entry[1] <= now:
-            raise PolicyDenied("opening the link", "it is unknown, was used already, or is too old: ask for a new one")
+            raise PolicyDenied(
+                "opening the link", "this link is unknown, was used already, or is too old: ask for a new one"
+            )
         keys = Keys(secrets.token_urlsafe(_TOKEN_BYTES), secrets.token_urlsafe(_TOKEN_BYTES))
         cookie = _digest(keys.cookie)
         self._sessions[cookie] = _Session(entry[0], cookie, _digest(keys.key))

@@ -215,6 +215,9 @@ class LiveViewer(Viewer):
     ) -> tuple[dict[str, Any], Sequence[tuple[tuple[int, int, int, int], bytes]] | None, tuple[int, int]]:
         watched, turn = self._watched, dict[str, Any]()
         hidden = watched.hidden_from(self)
+        if hidden and self._act.locked():
+            # It may be this viewer who is just getting control privately, or handing back: nothing is told until that is done.
+            return turn, None, (0, 0)
         state = {**watched.state(self), "hidden": hidden, "scopes": sorted(self.grant.scopes), "me": self.grant.name}
         if state != self._told:
             self._told = turn["state"] = state
