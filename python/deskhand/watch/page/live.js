@@ -148,7 +148,8 @@ export class Live {
    * @param {State} state
    */
   wait(state) {
-    const told = JSON.stringify([state.questions, state.requests, state.waiting, state.paused, state.scopes]);
+    const mine = Boolean(state.holder?.mine);
+    const told = JSON.stringify([state.questions, state.requests, state.waiting, state.paused, state.scopes, mine]);
     if (told === this.cards) return;
     this.cards = told;
     const cards = [];
@@ -160,7 +161,7 @@ export class Live {
           make(
             "div",
             "choices",
-            button("Take control", "primary", () => this.take()),
+            button(mine ? "Hand back" : "Take control", "primary", () => this.take()),
             button("Decline", "", () => this.send({ type: "decline", id: request.id, note: "" })),
           ),
         );
