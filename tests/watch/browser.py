@@ -130,6 +130,8 @@ class Viewer:
 
     def at(self, x: int, y: int) -> tuple[float, float]:
         """Where a pixel of the desktop is on the page: its middle."""
+        # What has just been shown moves the picture in the next frame.
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         box = self.page.evaluate(
             "(() => { const c = document.querySelector('#picture'), b = c.getBoundingClientRect();"
             " return [b.left, b.top, b.width / c.width, b.height / c.height]; })()"
