@@ -30,9 +30,11 @@ from deskhand import (
 )
 from deskhand.desktop.access import bare
 from deskhand.policy.questions import Questions
+from deskhand.providers import mcp
 from faults.helpers import until
 from integration.apps import environment_of
 from integration.observer import Observer
+from unit.held import Call
 from watch.browser import Viewer, chromium
 from watch.painter import Painter
 
@@ -431,6 +433,27 @@ def test_a_request_for_help_is_shown_and_declined(
     viewer.page.locator(".request button", has_text="Decline").click()
     viewer.wait_hidden(".request")
     assert "Ada declined" in desktop.perform().notes[-1]
+
+
+def test_a_models_request_is_answered_on_the_page(
+    watched: tuple[deskhand.Desktop, Server], opened: Callable[..., Viewer]
+) -> None:
+    """The tool that a model asks a person with, and the person who signs in and hands back."""
+    desktop, _ = watched
+    viewer = opened("watch", "control", name="Ada")
+    arguments = {"reason": "please sign in", "wait": 120}
+    asking = Call(lambda: mcp.run(desktop, {"name": "hand_over", "arguments": arguments}, hand_over=True))
+    viewer.wait_text(".request", "please sign in")
+    viewer.page.locator(".request button", has_text="Take control").click()
+    viewer.page.click("#take-yes")
+    viewer.wait_shown("#hands")
+    viewer.page.mouse.click(*viewer.at(123, 45))
+    viewer.hand_back("signed in as Ada")
+    text, picture = asking.end()["content"]
+    assert text["text"].endswith("and says: signed in as Ada")
+    assert picture["mimeType"] == "image/png"
+    assert tuple(desktop.pointer) == (123, 45)
+    viewer.wait_hidden(".request")
 
 
 def test_no_text_of_the_desktop_becomes_markup(
