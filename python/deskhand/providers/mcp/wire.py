@@ -110,7 +110,7 @@ _HAND_OVER_TOOL: dict[str, Any] = {
     "description": DESCRIPTION,
     "inputSchema": hand_over_schema(),
     "outputSchema": _OUTPUT,
-    "annotations": {"readOnlyHint": True, "openWorldHint": True},
+    "annotations": {"readOnlyHint": False, "openWorldHint": True},
 }
 
 
