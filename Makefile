@@ -74,7 +74,7 @@ test: setup ## Run all tests but the long series
 	$(PYTEST) -m "not soak"
 
 soak: setup ## Run the long series: repetitions, other versions of libraries, every application
-	$(PYTEST) -m soak $(shell grep -rl --include='test_*.py' 'mark\.soak\|soaked(' tests)
+	$(PYTEST) -m soak $(shell grep -rl --include='test_*.py' 'mark\.soak\|import soaked' tests)
 
 coverage: setup ## Which lines of the package the unit tests run; pages in target/coverage/html/
 	@mkdir -p target/coverage
