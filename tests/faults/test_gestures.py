@@ -121,7 +121,7 @@ def test_every_point_of_a_drag_is_seen(
 
 
 @WAYS
-@pytest.mark.parametrize("by", [(30, 20), (150, 90)])
+@pytest.mark.parametrize("by", [(30, 20), pytest.param((150, 90), marks=pytest.mark.soak)])
 @pytest.mark.parametrize("part", ["title", "corner"])
 def test_a_window_is_moved_and_resized(
     app: Callable[[str], Pointed],

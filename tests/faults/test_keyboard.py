@@ -15,6 +15,7 @@ from faults.helpers import need, until
 from faults.scale import EVIDENCE
 from integration.apps import APPS, locks, run
 from integration.texts import MIXED, SEVERAL_PAGES, check, random_letters
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 LAYOUTS = ("de", "fr", "ru", "us(dvorak)", "us(intl)")
 
 
-@pytest.fixture(params=LAYOUTS)
+@pytest.fixture(params=soaked(LAYOUTS, but=("de", "us(intl)")))
 def layout(request: pytest.FixtureRequest, bench: Bench) -> Iterator[str]:
     """Another layout, set by another client while the applications run."""
     name, _, variant = request.param.rstrip(")").partition("(")

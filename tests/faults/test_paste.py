@@ -17,6 +17,7 @@ from faults.clipboards import COPIED, MANAGERS, Copier, manager, paste
 from faults.helpers import need, until, x_environment, xclient
 from faults.scale import EVIDENCE
 from integration.apps import Bench
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +27,9 @@ TIMES = 20 if EVIDENCE else 3
 FIELDS = ("mousepad", "featherpad", "chromium")
 
 
-@pytest.fixture(params=list(MANAGERS) if EVIDENCE else ["none", "autocutsel", "parcellite"])
+@pytest.fixture(
+    params=list(MANAGERS) if EVIDENCE else soaked(["none", "autocutsel", "parcellite"], but=["none", "parcellite"])
+)
 def bench(request: pytest.FixtureRequest, launch: Callable[..., deskhand.Desktop], tmp_path: Path) -> Iterator[Bench]:
     """A desktop with a clipboard manager that has taken note of what was copied last."""
     desktop = launch(size=(1000, 700))

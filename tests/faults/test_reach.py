@@ -57,7 +57,9 @@ def test_without_a_window_manager_the_window_under_the_pointer_has_it(
         desktop.perform(Type("hällö"))
 
 
-@pytest.mark.parametrize("frozen", [False, True], ids=["grabbed", "frozen"])
+@pytest.mark.parametrize(
+    "frozen", [pytest.param(False, id="grabbed"), pytest.param(True, id="frozen", marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize(
     ("device", "actions"),
     [("keyboard", KEYS), ("pointer", CLICKS), ("both", KEYS + CLICKS)],

@@ -9,6 +9,7 @@ import pytest
 from deskhand import Type, Untypable
 from integration.apps import stopped
 from integration.texts import CORPORA, SEVERAL_PAGES, check
+from soak import soaked
 
 if TYPE_CHECKING:
     from integration.apps import App, Bench
@@ -19,7 +20,7 @@ def test_text_arrives_exactly(app: App, corpus: str) -> None:
     check(app, CORPORA[corpus])
 
 
-@pytest.mark.parametrize("after", [0, 0.03])
+@pytest.mark.parametrize("after", soaked([0, 0.03], but=[0.03]))
 def test_busy_application_gets_it_all(app: App, after: float) -> None:
     with stopped(app.pid, after=after):
         app.desktop.perform(Type(SEVERAL_PAGES))
