@@ -21,7 +21,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/episodes.md"
 
 
 def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    section = PAGE.read_text().partition("### A task of your own\n")[2].partition("\n## ")[0]
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     return str(found)
 
 
