@@ -584,9 +584,6 @@ def test_without_its_libraries_it_says_what_to_install() -> None:
     assert result.stderr == "deskhand: the command line needs click and rich: pip install 'deskhand[cli]'\n"
 
 
-# --- doctor ---
-
-
 def test_doctor(shell: Shell, up: dict[str, Any]) -> None:
     found = shell.json("doctor", "--fix-nothing")
     checks = {check["name"]: check for check in found["checks"]}
