@@ -191,7 +191,7 @@ TABLE: list[tuple[Sequence[Action], list[str]]] = [
     ([KeyPress(["alt", "F4"])], ["+Alt_L", "Alt +F4", "Alt -F4", "Alt -Alt_L"]),
     ([KeyPress(["super"])], ["+Super_L", "Super -Super_L"]),
     ([KeyHold(["w"], 0.1)], tap("w")),
-    ([KeyHold(["shift", "Right"], 0.4)], ["+Shift_L", "Shift +Right", "Shift -Right", "Shift -Shift_L"]),
+    ([KeyHold(["shift", "Right"], 0.1)], ["+Shift_L", "Shift +Right", "Shift -Right", "Shift -Shift_L"]),
     ([Move(AT)], ["move 100,80"]),
     ([TakeScreenshot()], []),
     ([Scroll(AT)], click(5, 3)),
