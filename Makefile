@@ -66,9 +66,9 @@ demo-docker: setup ## The same in a hardened container, whose image it builds; f
 demo-episodes: setup ## Every task with its oracle and without acting, on a pool of desktops; a report in demo-episodes-out/
 	@$(BIN)/python demo/episodes.py
 
-# Tests wait for programs half of the time: five processes keep two processors busy. No more on a larger machine, so that they are
+# Tests wait for programs most of the time: seven processes keep two processors busy. No more on a larger machine, so that they are
 # beside as many others everywhere. Each file stays in one process, for what its tests share.
-PYTEST := $(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -q -n 7 --dist loadfile --no-loadscope-reorder
 test: setup ## Run all tests but the long series
 	cargo test --workspace --quiet
 	$(PYTEST) -m "not soak"
