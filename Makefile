@@ -8,7 +8,7 @@ SOURCES := $(shell find rust -path rust/fuzz -prune -o '(' -name '*.rs' -o -name
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-docker demo-episodes test soak coverage check generate lock deny audit blocks docs man fuzz sanitize bench evidence wheel clean
+.PHONY: help setup demo demo-docker demo-episodes test test-rust test-python soak coverage check generate lock deny audit blocks docs man fuzz sanitize bench evidence wheel clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,8 +69,14 @@ demo-episodes: setup ## Every task with its oracle and without acting, on a pool
 # Tests wait for programs most of the time: seven processes keep two processors busy. No more on a larger machine, so that they are
 # beside as many others everywhere. Each file stays in one process, for what its tests share.
 PYTEST := $(BIN)/python -m pytest -q -n 7 --dist loadfile --no-loadscope-reorder
+# The tests in Rust wait for the time limits of hostile servers: those in Python run meanwhile.
 test: setup ## Run all tests but the long series
+	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
+
+test-rust:
 	cargo test --workspace --quiet
+
+test-python:
 	$(PYTEST) -m "not soak"
 
 soak: setup ## Run the long series: repetitions, other versions of libraries, every application

@@ -15,6 +15,7 @@ from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
 from deskhand.episodes.tasks.task import TaskLimits
 from deskhand.providers.editors import TextEditor
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,22 +101,22 @@ def test_a_directory_is_listed_two_levels_deep_without_what_is_hidden(
         editor.create(HERE, "x")
 
 
-@pytest.mark.parametrize(
-    ("mess", "path", "why"),
-    [
-        ("ln -s /etc/passwd link", "link", "leads through a link to '/etc/passwd': name that instead"),
-        ("ln -s /etc link", "link/passwd", "leads through a link to '/etc/passwd': name that instead"),
-        ("ln -s /nowhere/x link", "link", "leads through a link to '/nowhere/x'"),
-        ("ln -s link link", "link", "link"),
-        ("mkfifo pipe", "pipe", "neither a file nor a directory: it is a fifo"),
-        ("true", "missing", f"there is no '{HERE}/missing'"),
-        ("mkdir shut; touch shut/file; chmod 0 shut", "shut", "Permission denied"),
-        ("touch file; chmod 0 file", "file", "Permission denied"),
-        ("truncate -s 5M file", "file", "larger than 4194304 bytes"),
-        ("printf '\\377\\376a' >file", "file", "is not UTF-8 text"),
-        ("printf 'ELF\\0\\0' >file", "file", "is binary"),
-    ],
-)
+_MESS = [
+    ("ln -s /etc/passwd link", "link", "leads through a link to '/etc/passwd': name that instead"),
+    ("ln -s /etc link", "link/passwd", "leads through a link to '/etc/passwd': name that instead"),
+    ("ln -s /nowhere/x link", "link", "leads through a link to '/nowhere/x'"),
+    ("ln -s link link", "link", "link"),
+    ("mkfifo pipe", "pipe", "neither a file nor a directory: it is a fifo"),
+    ("true", "missing", f"there is no '{HERE}/missing'"),
+    ("mkdir shut; touch shut/file; chmod 0 shut", "shut", "Permission denied"),
+    ("touch file; chmod 0 file", "file", "Permission denied"),
+    ("truncate -s 5M file", "file", "larger than 4194304 bytes"),
+    ("printf '\\377\\376a' >file", "file", "is not UTF-8 text"),
+    ("printf 'ELF\\0\\0' >file", "file", "is binary"),
+]
+
+
+@pytest.mark.parametrize(("mess", "path", "why"), soaked(_MESS, but=_MESS[::2]))
 def test_what_is_put_in_its_way_is_told_and_left_as_it_is(
     editor: TextEditor, sh: Callable[[str], str], mess: str, path: str, why: str
 ) -> None:

@@ -159,7 +159,7 @@ def test_a_silent_application_costs_nobody_else(desktop: Desktop, puppet: Puppet
         os.kill(puppet.program.pid, signal.SIGCONT)
         puppet.run("widgets['Silent'].set_label('Back')")
         desktop.find("button", "Back").element(timeout=10)
-        assert desktop.elements().left_out == ()
+        assert until(lambda: desktop.elements().left_out == (), 10)
     finally:
         os.kill(puppet.program.pid, signal.SIGCONT)
         other.end()

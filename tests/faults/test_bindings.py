@@ -114,15 +114,15 @@ def test_a_window_that_reads_nothing_holds_no_call_up(launch: Callable[..., desk
     """It is to read a new keymap first, and to have read what it was typed with before that is taken away."""
     desktop = launch(size=(1000, 700))
     app = Bench(desktop, tmp_path).app("mousepad")
-    settle = Settle(timeout=0.5)
+    settle = Settle(timeout=2)
     os.kill(app.pid, signal.SIGSTOP)
     try:
         for layout in ("us", "de"):
             run(desktop, "setxkbmap", "-layout", layout)
-            with within(1.0, "a call of half a second"):
+            with within(2.5, "a call of two seconds"):
                 seen = desktop.perform(KeyPress(["a"]), settle=settle)
             assert (seen.settled, seen.reason) == (False, Reason.WINDOW_BUSY)
-        with within(1.0, "a call of half a second"), pytest.raises(BackendError, match="stopped reading"):
+        with within(2.5, "a call of two seconds"), pytest.raises(BackendError, match="stopped reading"):
             desktop.perform(Type("\N{SNOWMAN}"), settle=settle)
     finally:
         os.kill(app.pid, signal.SIGCONT)

@@ -21,6 +21,7 @@ from PIL import Image
 from conftest import need
 from deskhand.cli.group import commands as deskhand_commands
 from faults.helpers import until
+from soak import soaked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -452,39 +453,39 @@ def test_what_is_driven_can_be_looked_at_only(shell: Shell, up: dict[str, Any]) 
     assert (process.returncode, b"desktop lost" in error, b"Traceback" in error) == (1, True, False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["screenshot"], 1, "no desktop runs: start one with `deskhand up`"),
-        (["down", "nobody"], 1, "no desktop named 'nobody' runs; running: none"),
-        (["down"], 1, "no desktop runs"),
-        (["down", "x11::99"], 1, "end it where it was started"),
-        (["down", "a", "--all"], 2, "either names or --all"),
-        (["key", "a", "-d", "nobody"], 1, "no desktop of that name runs"),
-        (["key", "a", "-d", "x11::64999"], 1, "cannot connect to :64999"),
-        (["key", "a", "-d", "../x"], 1, "cannot name a desktop"),
-        (["key", "nokey"], 1, "nokey"),
-        (["key"], 2, "Missing argument"),
-        (["start", "-d", "x11::64999", "xterm"], 1, "was not started by `deskhand up`"),
-        (["up", "--name", "a/b"], 1, "cannot name a desktop"),
-        (["up", "--size", "800"], 2, "'800' is not of the form WxH"),
-        (["up", "--size", "99999x9"], 1, "size is (width, height)"),
-        (["do", "{"], 2, "this is not JSON"),
-        (["do", "[" * 100_000], 2, "this is not JSON"),
-        (["do", "3"], 1, "an action is a dictionary"),
-        (["do", '[{"type": "wait"}, {"type": "move"}]'], 1, "move: xy missing [in actions[1] (move)"),
-        (["click", "1"], 2, "Missing argument"),
-        (["click", "1", "2", "--modifiers", "a"], 1, "is not a modifier"),
-        (["type", "a", "-o", "no/such/file"], 2, "there is no directory 'no/such'"),
-        (["type", "a", "-o", "."], 2, "is a directory"),
-        (["type", "a", "-o", "-"], 2, "only `deskhand screenshot` writes there"),
-        (["screenshot", "-o", "-", "--json"], 2, "both want standard output"),
-        (["windows", "--close", "x"], 2, "is not a window's id"),
-        (["shell"], 2, "Missing argument"),
-        (["shell", "true", "--timeout", "0"], 2, "range"),
-        (["nothing"], 2, "No such command"),
-    ],
-)
+_WRONG: list[tuple[list[str], int, str]] = [
+    (["screenshot"], 1, "no desktop runs: start one with `deskhand up`"),
+    (["down", "nobody"], 1, "no desktop named 'nobody' runs; running: none"),
+    (["down"], 1, "no desktop runs"),
+    (["down", "x11::99"], 1, "end it where it was started"),
+    (["down", "a", "--all"], 2, "either names or --all"),
+    (["key", "a", "-d", "nobody"], 1, "no desktop of that name runs"),
+    (["key", "a", "-d", "x11::64999"], 1, "cannot connect to :64999"),
+    (["key", "a", "-d", "../x"], 1, "cannot name a desktop"),
+    (["key", "nokey"], 1, "nokey"),
+    (["key"], 2, "Missing argument"),
+    (["start", "-d", "x11::64999", "xterm"], 1, "was not started by `deskhand up`"),
+    (["up", "--name", "a/b"], 1, "cannot name a desktop"),
+    (["up", "--size", "800"], 2, "'800' is not of the form WxH"),
+    (["up", "--size", "99999x9"], 1, "size is (width, height)"),
+    (["do", "{"], 2, "this is not JSON"),
+    (["do", "[" * 100_000], 2, "this is not JSON"),
+    (["do", "3"], 1, "an action is a dictionary"),
+    (["do", '[{"type": "wait"}, {"type": "move"}]'], 1, "move: xy missing [in actions[1] (move)"),
+    (["click", "1"], 2, "Missing argument"),
+    (["click", "1", "2", "--modifiers", "a"], 1, "is not a modifier"),
+    (["type", "a", "-o", "no/such/file"], 2, "there is no directory 'no/such'"),
+    (["type", "a", "-o", "."], 2, "is a directory"),
+    (["type", "a", "-o", "-"], 2, "only `deskhand screenshot` writes there"),
+    (["screenshot", "-o", "-", "--json"], 2, "both want standard output"),
+    (["windows", "--close", "x"], 2, "is not a window's id"),
+    (["shell"], 2, "Missing argument"),
+    (["shell", "true", "--timeout", "0"], 2, "range"),
+    (["nothing"], 2, "No such command"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), soaked(_WRONG, but=_WRONG[::2]))
 def test_errors_are_a_sentence(shell: Shell, arguments: list[str], code: int, message: str) -> None:
     result = shell.run(*arguments)
     error = result.stderr.decode()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from integration.apps import App, Bench
 
 
-@pytest.mark.parametrize("corpus", CORPORA)
+@pytest.mark.parametrize("corpus", soaked(CORPORA, but=list(CORPORA)[::2]))
 def test_text_arrives_exactly(app: App, corpus: str) -> None:
     check(app, CORPORA[corpus])
 
