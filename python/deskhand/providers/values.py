@@ -230,6 +230,15 @@ class Picture:
         return data_url(self.data, self.media_type)
 
 
+BLANK = Picture(
+    bytes.fromhex(
+        "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
+        "0000000c49444154789c63606060000000040001f61738550000000049454e44ae426082"
+    )
+)
+"""A black PNG file of one pixel, for results without a picture."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """The result of a call.
@@ -343,59 +352,6 @@ class EditAnswer:
     failed: bool = False
     denied: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-# --- reading payloads: models and networks may send anything ---
-
-
-# The names of actions' fields, of any provider.
-_FIELDS = frozenset(
-    """
-    x y xy coordinate coordinates point pos position path region url
-    start_xy start_x start_y startX startY start_coordinate
-    end_x end_y endX endY end_coordinate destination_x destination_y
-    button clicks click_count clickCount num_clicks repeat presses keys key modifiers modifier
-    text press_enter clear_before_typing duration seconds ms
-    scroll_x scroll_y scroll_amount scroll_direction scroll_distance scroll_unit distance_xy dx dy deltaX deltaY
-    direction magnitude magnitude_in_pixels magnitude_in_wheel_clicks
-    """.split()  # noqa: SIM905 # a list of so many words
-)
-
-
-def refuse_more(where: str, action: str, rest: Mapping[str, Any]) -> None:
-    """Ignore the unknown fields of an action, unless they say how the action is to be done.
-
-    An ignored field must not make the action do less than the call says. Names that no provider has for a field of an action
-    are ignored, and so are values that are null, false or empty.
-
-    Args:
-        where: The name of the payload's owner, for the error.
-        action: The action's name in the payload.
-        rest: The unknown fields.
-
-    Raises:
-        UnsupportedAction: The action has no such field.
-    """
-    lost = [name for name in rest if name in _FIELDS and (rest[name] or type(rest[name]) in (int, float))]
-    if lost:
-        raise UnsupportedAction(where, action, f"with {', '.join(sorted(lost))}: leave that out, or use another action")
-
-
-# The same for a command: where it runs, as which user, with what, for how long.
-_OF_COMMANDS = frozenset(
-    """
-    cwd workdir working_directory directory env environment user shell stdin timeout timeout_ms timeout_seconds commands args
-    """.split()  # noqa: SIM905 # as above
-)
-
-
-def refuse_more_of_a_command(where: str, rest: Mapping[str, Any]) -> None:
-    """Like `refuse_more`, for the unknown fields of a command."""
-    lost = [name for name in rest if name in _OF_COMMANDS and rest[name]]
-    if lost:
-        raise UnsupportedAction(
-            where, "a command", f"with {', '.join(sorted(lost))}: write it as a part of the command"
-        )
 
 
 def one_picture(pictures: Sequence[Picture]) -> Picture | None:

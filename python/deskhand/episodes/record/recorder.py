@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import itertools
-import shlex
 import threading
 import time
 from dataclasses import dataclass
@@ -23,9 +22,9 @@ from deskhand.desktop.access import bare, commands_of, core_of
 from deskhand.episodes.record.attempt_files import DIGITS, AttemptFiles
 from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
 from deskhand.episodes.record.end_state import END_STATE, EndState
+from deskhand.episodes.record.entries import of_command, of_file
 from deskhand.episodes.record.sanitize import harmless
 from deskhand.errors import ActionError, DeskhandError, DesktopHeld, DesktopLost, EpisodeError, PolicyDenied, RecordFull
-from deskhand.machine.interface import CommandResult
 
 if TYPE_CHECKING:
     import os
@@ -318,13 +317,10 @@ class Recorder:
             if isinstance(answer, Elements):
                 fields |= self._outlined(answer)
         elif call.operation.type in _FILES:
-            fields = {"path": call.operation.target}
-            size = len(answer) if isinstance(answer, bytes) else call.operation.size
-            if size is not None:
-                fields["size"] = size
+            fields = of_file(call.operation, answer)
         else:
             self.totals.commands += 1
-            fields = _ran(call.operation, answer)
+            fields = of_command(call.operation, answer)
         if isinstance(answer, BaseException):
             fields["error"] = {"type": type(answer).__name__, "message": str(answer)}
         if self._withheld:
@@ -393,17 +389,3 @@ class Recorder:
     def _described(self, actions: Iterable[Action]) -> Any:
         plain = [action.to_dict() for action in actions]
         return harmless(plain, text=self._bounds.text, parts=_MOST_PARTS, secrets=self._secrets)
-
-
-def _ran(operation: Operation, answer: object) -> dict[str, Any]:
-    if operation.type == "start":
-        return {"argv": shlex.split(operation.target)}
-    fields: dict[str, Any] = {"command": operation.target}
-    if operation.cwd is not None:
-        fields["cwd"] = operation.cwd
-    if operation.env:
-        fields["env"] = dict(operation.env)
-    if isinstance(answer, CommandResult):
-        for name in ("exit_code", "outcome", "stdout", "stderr"):
-            fields[name] = getattr(answer, name)
-    return fields

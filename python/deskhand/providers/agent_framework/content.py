@@ -22,7 +22,7 @@ from deskhand.machine.interface import CommandResult, outcome_of
 from deskhand.providers.openai import wire as openai
 from deskhand.providers.openai import wire_shell
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, the_rest
-from deskhand.providers.values import ProviderCall, Result, ShellAnswer, ShellCall, expect_call
+from deskhand.providers.values import BLANK, ProviderCall, Result, ShellAnswer, ShellCall, expect_call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,7 +138,7 @@ def encode_content(result: Result, *, detail: str | None = "original") -> dict[s
     """
     expect("encode_content: result", result, Result)
     payload = openai.encode(result, detail=detail)
-    picture = result.picture or openai.BLANK
+    picture = result.picture or BLANK
     said = {"error": result.error, "text": result.text, "denied": result.denied or None}
     shot = {"type": "data", "uri": payload["output"]["image_url"], "media_type": picture.media_type}
     if detail is not None:

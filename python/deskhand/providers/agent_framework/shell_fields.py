@@ -25,8 +25,8 @@ from deskhand.providers.agent_framework.types import ShellOutcome, ShellResultCo
 from deskhand.providers.anthropic import wire as anthropic
 from deskhand.providers.openai import wire_shell as openai
 from deskhand.providers.outcomes import ending_in
-from deskhand.providers.payload import expect_list, expect_object, expect_string, the_rest
-from deskhand.providers.values import ShellCall, refuse_more_of_a_command
+from deskhand.providers.payload import expect_list, expect_object, expect_string, refuse_more_of_a_command, the_rest
+from deskhand.providers.values import ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

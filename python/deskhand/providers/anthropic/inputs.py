@@ -17,8 +17,7 @@ from deskhand._core.geometry import Rect
 from deskhand.desktop.translate import DEFAULT_NOTCHES, DEFAULT_WAIT, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic.versions import KNOWN
-from deskhand.providers.payload import expect_float, expect_int, expect_list, expect_string
-from deskhand.providers.values import refuse_more
+from deskhand.providers.payload import expect_float, expect_int, expect_list, expect_string, refuse_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,7 +19,14 @@ from deskhand.errors import ActionError, shown
 from deskhand.providers.anthropic.inputs import described, read, write
 from deskhand.providers.anthropic.versions import LATEST, TOOLSET, rules_of
 from deskhand.providers.outcomes import notes_on, tool_failed
-from deskhand.providers.payload import expect_list, expect_object, expect_string, picture_of_base64, the_rest
+from deskhand.providers.payload import (
+    expect_list,
+    expect_object,
+    expect_string,
+    picture_of_base64,
+    refuse_more_of_a_command,
+    the_rest,
+)
 from deskhand.providers.values import (
     Picture,
     ProviderCall,
@@ -28,7 +35,6 @@ from deskhand.providers.values import (
     ShellCall,
     expect_call,
     one_picture,
-    refuse_more_of_a_command,
 )
 
 if TYPE_CHECKING:

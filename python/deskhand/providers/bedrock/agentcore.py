@@ -18,8 +18,8 @@ from deskhand._core.geometry import Viewport
 from deskhand.actions import a_click
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, the_rest
-from deskhand.providers.values import Picture, ProviderCall, Result, expect_call, refuse_more
+from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, refuse_more, the_rest
+from deskhand.providers.values import Picture, ProviderCall, Result, expect_call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

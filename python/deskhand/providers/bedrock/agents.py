@@ -23,7 +23,7 @@ from deskhand.providers.anthropic.editing import EDITORS, edit_of, name_of
 from deskhand.providers.anthropic.inputs import write
 from deskhand.providers.anthropic.wire import FAMILY, SHELL, commanded, lines_of, outcome_of, said
 from deskhand.providers.bedrock.converse import flat_actions, image_of, picture_of, single
-from deskhand.providers.payload import expect_list, expect_object, expect_string, the_rest
+from deskhand.providers.payload import expect_list, expect_object, expect_string, refuse_more_of_a_command, the_rest
 from deskhand.providers.values import (
     EditAnswer,
     EditCall,
@@ -32,7 +32,6 @@ from deskhand.providers.values import (
     ShellAnswer,
     ShellCall,
     expect_call,
-    refuse_more_of_a_command,
 )
 
 if TYPE_CHECKING:

@@ -19,8 +19,16 @@ from deskhand.actions import a_click, clicked
 from deskhand.desktop.operations import SafetyCheck
 from deskhand.desktop.translate import PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
-from deskhand.providers.values import Finish, ProviderCall, Result, Step, expect_call, refuse_more, step_name
+from deskhand.providers.payload import (
+    expect_int,
+    expect_list,
+    expect_object,
+    expect_string,
+    picture_of_url,
+    refuse_more,
+    the_rest,
+)
+from deskhand.providers.values import Finish, ProviderCall, Result, Step, expect_call, step_name
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport

@@ -34,8 +34,8 @@ from deskhand.actions import (
     Wait,
 )
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import expect_float, expect_list, expect_string, the_rest
-from deskhand.providers.values import Browse, Step, refuse_more
+from deskhand.providers.payload import expect_float, expect_list, expect_string, refuse_more, the_rest
+from deskhand.providers.values import Browse, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

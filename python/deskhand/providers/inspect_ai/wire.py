@@ -17,8 +17,15 @@ from deskhand._core.arguments import expect
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.anthropic import inputs
 from deskhand.providers.anthropic.versions import TOOLSET, rules_of
-from deskhand.providers.payload import expect_list, expect_object, expect_point, expect_string, picture_of_url
-from deskhand.providers.values import Browse, ProviderCall, Result, expect_call, one_picture, refuse_more
+from deskhand.providers.payload import (
+    expect_list,
+    expect_object,
+    expect_point,
+    expect_string,
+    picture_of_url,
+    refuse_more,
+)
+from deskhand.providers.values import Browse, ProviderCall, Result, expect_call, one_picture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

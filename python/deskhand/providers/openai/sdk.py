@@ -40,9 +40,9 @@ from deskhand.providers.openai.loop import (
     run_shell_async,
 )
 from deskhand.providers.openai.safety_checks import decode_check
-from deskhand.providers.openai.wire import BLANK, COMPUTER, decode_action, message
+from deskhand.providers.openai.wire import COMPUTER, decode_action, message
 from deskhand.providers.openai.wire_shell import LOCAL
-from deskhand.providers.values import ProviderCall
+from deskhand.providers.values import BLANK, ProviderCall
 
 if TYPE_CHECKING:
     from agents import ComputerToolSafetyCheckData, LocalShellCommandRequest, ShellCommandRequest

@@ -20,8 +20,16 @@ from deskhand.actions import a_click, clicked
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.openai.safety_checks import check_payload, decode_check
-from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, picture_of_url, the_rest
-from deskhand.providers.values import Picture, ProviderCall, Result, expect_call, refuse_more
+from deskhand.providers.payload import (
+    expect_int,
+    expect_list,
+    expect_object,
+    expect_string,
+    picture_of_url,
+    refuse_more,
+    the_rest,
+)
+from deskhand.providers.values import BLANK, ProviderCall, Result, expect_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,14 +45,6 @@ PREVIEW = "computer_use_preview"
 
 LEAST_PATH = 2
 """The least number of points of a drag: a beginning and an end."""
-
-BLANK = Picture(
-    bytes.fromhex(
-        "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
-        "0000000c49444154789c63606060000000040001f61738550000000049454e44ae426082"
-    )
-)
-"""A black PNG file of one pixel, for results without a picture."""
 
 _WHERE = "OpenAI's computer tool"
 _CALL = "The computer call"

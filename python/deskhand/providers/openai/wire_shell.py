@@ -24,11 +24,12 @@ from deskhand.providers.payload import (
     expect_object,
     expect_string,
     length_of,
+    refuse_more_of_a_command,
     the_rest,
     timeout_of,
     variables_of,
 )
-from deskhand.providers.values import ShellAnswer, ShellCall, refuse_more_of_a_command
+from deskhand.providers.values import ShellAnswer, ShellCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

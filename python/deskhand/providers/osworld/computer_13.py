@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any
 from deskhand import actions as a
 from deskhand.actions import a_click, clicked
 from deskhand.errors import ActionError, UnsupportedAction, shown
-from deskhand.providers.payload import expect_float, expect_int, expect_list, expect_object, expect_string, the_rest
-from deskhand.providers.values import Finish, Step, refuse_more
+from deskhand.providers.payload import (
+    expect_float,
+    expect_int,
+    expect_list,
+    expect_object,
+    expect_string,
+    refuse_more,
+    the_rest,
+)
+from deskhand.providers.values import Finish, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

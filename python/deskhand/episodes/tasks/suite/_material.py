@@ -69,3 +69,24 @@ def sentences(random: random.Random, count: int) -> list[str]:
 def people(random: random.Random, count: int) -> list[str]:
     """Some first names with surnames, no surname twice."""
     return [f"{random.choice(FIRST_NAMES)} {surname}" for surname in random.sample(SURNAMES, count)]
+
+
+def private_addresses(random: random.Random, count: int) -> list[str]:
+    """So many IPv4 addresses of a private network, all different."""
+    return [
+        f"10.{a}.{b}.{random.randint(2, 250)}"
+        for a, b in random.sample([(a, b) for a in range(9) for b in range(9)], count)
+    ]
+
+
+def access_log(random: random.Random, addresses: list[str], counts: list[int]) -> str:
+    """The log of a web server, with a given number of lines for each address."""
+    lines = []
+    for address, count in zip(addresses, counts, strict=True):
+        for _ in range(count):
+            path, code = random.choice(TOPICS), random.choice((200, 200, 200, 304, 404, 500))
+            lines.append(f'"GET /{path} HTTP/1.1" {code} {random.randint(100, 9999)} {address}')
+    random.shuffle(lines)
+    moments = sorted(random.sample(range(86400), len(lines)))
+    stamps = [f"{moment // 3600:02}:{moment // 60 % 60:02}:{moment % 60:02}" for moment in moments]
+    return "".join(f"{stamp} {line}\n" for stamp, line in zip(stamps, lines, strict=True))

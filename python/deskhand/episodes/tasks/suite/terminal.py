@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deskhand.episodes.tasks.suite._acting import press, type_text, wait_until
 from deskhand.episodes.tasks.suite._applications import open_terminal, prepare
-from deskhand.episodes.tasks.suite._material import ITEMS, TOPICS, UNICODE, people, sentence
+from deskhand.episodes.tasks.suite._material import (
+    ITEMS,
+    TOPICS,
+    UNICODE,
+    access_log,
+    people,
+    private_addresses,
+    sentence,
+)
 from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 
 if TYPE_CHECKING:
@@ -33,26 +41,6 @@ def _command(context: TaskContext, line: str, done: Callable[[], bool]) -> None:
     """Type a command line, and wait for its effect."""
     type_text(context.desktop, f"{line}\n")
     wait_until(done, f"what `{line}` does")
-
-
-def _addresses(random: random.Random, count: int) -> list[str]:
-    return [
-        f"10.{a}.{b}.{random.randint(2, 250)}"
-        for a, b in random.sample([(a, b) for a in range(9) for b in range(9)], count)
-    ]
-
-
-def _log(random: random.Random, addresses: list[str], counts: list[int]) -> str:
-    """The log of a web server, with a given number of lines for each address."""
-    lines = []
-    for address, count in zip(addresses, counts, strict=True):
-        for _ in range(count):
-            path, code = random.choice(TOPICS), random.choice((200, 200, 200, 304, 404, 500))
-            lines.append(f'"GET /{path} HTTP/1.1" {code} {random.randint(100, 9999)} {address}')
-    random.shuffle(lines)
-    moments = sorted(random.sample(range(86400), len(lines)))
-    stamps = [f"{moment // 3600:02}:{moment // 60 % 60:02}:{moment % 60:02}" for moment in moments]
-    return "".join(f"{stamp} {line}\n" for stamp, line in zip(stamps, lines, strict=True))
 
 
 class _InTerminal(Task):
@@ -149,10 +137,10 @@ class BusiestAddress(_InTerminal):
     level: ClassVar[Level] = 2
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        addresses = _addresses(random, random.randint(6, 9))
+        addresses = private_addresses(random, random.randint(6, 9))
         most = random.randint(40, 60)
         counts = [most, *(random.randint(10, most - 4) for _ in addresses[1:])]
-        return {"log": _log(random, addresses, counts), "busiest": addresses[0]}
+        return {"log": access_log(random, addresses, counts), "busiest": addresses[0]}
 
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         del parameters
@@ -333,14 +321,14 @@ class LogReport(_InTerminal):
     limits: ClassVar[TaskLimits] = TaskLimits(steps=40, seconds=450)
 
     def parameters(self, random: random.Random) -> Mapping[str, Any]:
-        addresses = _addresses(random, random.randint(5, 8))
+        addresses = private_addresses(random, random.randint(5, 8))
         days = sorted(random.sample(range(10, 29), 3))
         # No two addresses have the same number of lines, so their order is unique.
         totals = random.sample(range(12, 60), len(addresses))
         logs = {}
         for index, day in enumerate(days):
             part = [total // 3 + (index < total % 3) for total in totals]
-            logs[f"access-{day}.log"] = _log(random, addresses, part)
+            logs[f"access-{day}.log"] = access_log(random, addresses, part)
         return {
             "logs": logs,
             "top": 3,
