@@ -87,8 +87,12 @@ def test_the_texts_of_many_scripts_are_bound_once(bench: Bench) -> None:
 
 
 @pytest.mark.soak
-def test_more_characters_than_can_be_bound(bench: Bench) -> None:
-    """A window that proves that it has read its keys gets any text; one that gives no proof gets all of it or an error."""
+def test_more_characters_than_can_be_bound(launch: Callable[..., deskhand.Desktop], home: Path) -> None:
+    """A window that proves that it has read its keys gets any text; one that gives no proof gets all of it or an error.
+
+    The latter keeps its keys as long as it lives: this desktop is for this test alone.
+    """
+    bench = Bench(launch(size=(1000, 700)), home, KINDS)
     for name in ("mousepad", "xterm", "featherpad"):
         check(bench.app(name), random_letters(1500, seed=4))
     app = bench.app("tk")
