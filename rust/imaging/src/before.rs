@@ -2,9 +2,9 @@
 //!
 //! The rule: a tile is kept before its first pixel is overwritten, once.
 
-use crate::diff::changed_span;
 use crate::frame::{Frame, PIXEL};
 use crate::geometry::Rect;
+use crate::span::changed_span;
 
 const TILE_W: u32 = 64;
 const TILE_H: u32 = 16;

@@ -40,6 +40,7 @@ mod matches;
 mod png;
 mod scale;
 mod screen;
+mod span;
 mod strip;
 mod threads;
 mod view;
