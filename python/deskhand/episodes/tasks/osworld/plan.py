@@ -21,8 +21,6 @@ KINDS = ("broken", "login", "network", "rights", "differs", "application", "file
 """The kinds of reasons, from those that no one can change here to those that one command changes."""
 
 _SHOWN = 3
-# Parts of `env` that lead to a port of the machine, which nothing outside of the desktop reaches.
-_PORTS = {"chromium_port": "the browser's protocol", "vlc_port": "VLC's web interface"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +67,33 @@ def _differences(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
     if needs.unknown_evaluators:
         lacking = f"{_some(needs.unknown_evaluators)}: desktop-env {table.version} does not have it"
         found.append(Reason("differs", lacking))
-    found += [
-        Reason("differs", f"its evaluator reads {what} from outside, which a desktop keeps closed")
-        for part, what in _PORTS.items()
-        if part in needs.environment
-    ]
-    if "get_vm_wallpaper" in needs.environment:
-        found.append(Reason("differs", "it evaluates the wallpaper, which a desktop here does not have"))
+    if "chromium_port" in needs.environment:
+        found.append(
+            Reason("differs", "its evaluator reads the browser's protocol from outside, which a desktop keeps closed")
+        )
     if "pactl" in needs.programs:
         found.append(Reason("differs", "it evaluates the sound card's volume, and a desktop has no sound card"))
-    if needs.home and facts.local:
-        found.append(
-            Reason("differs", "it tells the agent of /home/user, which only containers have: use --backend docker")
-        )
+    if facts.local:
+        found += [Reason("differs", f"{each}: use --backend docker") for each in only_in_containers(needs)]
     return found
+
+
+def only_in_containers(needs: Needs) -> list[str]:
+    """Why a task cannot run on a local desktop, whatever is installed; empty if it can."""
+    reasons = {
+        "it tells the agent of /home/user, which only containers have": needs.home,
+        "VLC would answer its evaluator at a port of this machine, where only containers have their own": (
+            "vlc_port" in needs.environment
+        ),
+    }
+    return [reason for reason, applies in reasons.items() if applies]
+
+
+def notes(task: TaskFile, table: Table) -> list[str]:
+    """What differs for a task from upstream's machine although it runs."""
+    if "get_vm_wallpaper" in needs_of(task, table).environment:
+        return ["the wallpaper is GNOME's setting, which a desktop here has and does not show"]
+    return []
 
 
 def _evaluator(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
