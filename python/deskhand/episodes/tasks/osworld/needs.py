@@ -112,7 +112,7 @@ class Needs:
         unknown_steps: The kinds of steps that are not carried out here.
         unknown_evaluators: The metrics and getters that upstream's package does not have.
         environment: What its evaluators read of `env`.
-        root: A command that wants the rights of the administrator; empty if none does.
+        root: A program of its commands that wants the rights of the administrator; empty if none does.
         home: Whether its instruction names `/home/user`, which only a container has.
     """
 
@@ -150,7 +150,7 @@ def needs_of(task: TaskFile, table: Table) -> Needs:
         unknown_steps=_once(*(step.kind for step in steps if step.kind not in KINDS and step.kind not in _LOGINS)),
         unknown_evaluators=lacking,
         environment=environment,
-        root=next((" ".join(command.split())[:80] for command in commands if _ROOT.search(command)), ""),
+        root=next((found[0] for command in commands if (found := _ROOT.search(command)) is not None), ""),
         home=HOME in task.instruction,
     )
 

@@ -20,6 +20,20 @@ if TYPE_CHECKING:
 KINDS = ("broken", "login", "network", "rights", "differs", "application", "file", "evaluator")
 """The kinds of reasons, from those that no one can change here to those that one command changes."""
 
+UPSTREAM = {
+    "runs": "the same, in a virtual machine with Ubuntu, GNOME and Chrome",
+    "broken": "fails too: the file is no task",
+    "login": "logs in with an account that whoever evaluates has made for Google Drive or the website",
+    "network": "reaches the web, through a proxy where the task asks for one; what the pages say changes with time",
+    "rights": "has a user with sudo, whose password the task's commands know",
+    "differs": "has a sound card and a browser's port that is open to the evaluator; its repository has evaluators that its "
+    "package lacks",
+    "application": "has the application installed",
+    "file": "downloads the file from the hub when a task needs it first",
+    "evaluator": "has every package of every evaluator in the environment of the benchmark",
+}
+"""What upstream's machine does with a task, by the kind of what is in the way here."""
+
 _SHOWN = 3
 
 

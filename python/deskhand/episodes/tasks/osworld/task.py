@@ -15,7 +15,7 @@ from deskhand.episodes.tasks.osworld.evaluators import find_evaluators, load_tab
 from deskhand.episodes.tasks.osworld.here import facts_before, facts_here, lacking_programs
 from deskhand.episodes.tasks.osworld.home import prepare
 from deskhand.episodes.tasks.osworld.needs import needs_of
-from deskhand.episodes.tasks.osworld.plan import KINDS, notes, only_in_containers, reasons
+from deskhand.episodes.tasks.osworld.plan import KINDS, UPSTREAM, notes, only_in_containers, reasons
 from deskhand.episodes.tasks.osworld.steps import Steps
 from deskhand.episodes.tasks.task import Grade, Resources, TaskLimits
 from deskhand.errors import TaskError
@@ -143,6 +143,8 @@ CATALOGUE = ForeignCatalogue(
     kinds=KINDS,
     load=load_tasks,
     plan=plan_tasks,
+    image=OSWorldTask.image,
+    elsewhere=UPSTREAM,
     hints={
         "file": "lack a file: deskhand assets fetch osworld:PATH, where there is a network",
         "evaluator": "lack upstream's evaluators: deskhand assets evaluators osworld:PATH, where there is a network",
