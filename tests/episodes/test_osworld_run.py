@@ -354,7 +354,7 @@ def test_tasks_are_played_and_graded_as_upstream_does(
     assert played(text, pool, lambda episode: f"{write(episode)}, or not?\nFAIL")["score"] == 0.0
     assert played(infeasible, pool, lambda _: "FAIL")["score"] == 1.0
     assert played(infeasible, pool, lambda _: "I did it.")["score"] == 0.0
-    for task, said in ((lacking, "a file is not in the cache: no"), (broken, "evaluator: it is 1")):
+    for task, said in ((lacking, "files that it downloads are not in the cache: 1"), (broken, "evaluator: it is 1")):
         result = played(task, pool, nothing)
         assert (result["valid"], result["cause"], result["times"]["reset"]) == (False, Cause.CANNOT_RUN, 0.0)
         assert said in result["detail"]

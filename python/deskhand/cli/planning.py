@@ -136,14 +136,14 @@ def _tables(found: Sequence[tuple[ForeignCatalogue, Planned]]) -> list[Table]:
         ]
         made.append(Table("By verdict", ("verdict", "tasks", f"what {each.title}'s own machine does"), rows))
     shortened = Counter(_short(task.id) for _, task in found)
-    rows = []
+    listed = []
     for _, task in found:
         name = _short(task.id) if shortened[_short(task.id)] == 1 else task.id
         why = "; ".join([reason.text for reason in task.reasons] or task.notes)
-        rows.append(
+        listed.append(
             (one_line(task.domain, _LONGEST), one_line(name, _LONGEST), _verdict(task), one_line(why, _LONGEST))
         )
-    return [*made, Table("Tasks", ("domain", "task", "verdict", "reason"), rows)]
+    return [*made, Table("Tasks", ("domain", "task", "verdict", "reason"), listed)]
 
 
 def _about(found: Sequence[tuple[ForeignCatalogue, Planned]], backend: str) -> list[str]:

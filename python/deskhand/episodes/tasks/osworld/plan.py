@@ -70,7 +70,8 @@ def reasons(task: TaskFile, facts: Facts, table: Table) -> list[Reason]:
         found.append(Reason("application", f"a program is missing: {_some(missing)}"))
     absent = [url for url in needs.urls if not facts.has_asset(url)]
     if absent:
-        found.append(Reason("file", f"a file is not in the cache: {_some([_file(url) for url in absent])}"))
+        # `deskhand assets fetch` names them.
+        found.append(Reason("file", f"files that it downloads are not in the cache: {len(absent)}"))
     if not task.infeasible:
         found += _evaluator(needs, facts, table)
     return found
@@ -128,7 +129,3 @@ def _evaluator(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
-
-
-def _file(url: str) -> str:
-    return url.partition("?")[0].rpartition("/")[2][:80] or url[:80]
