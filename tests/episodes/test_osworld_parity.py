@@ -101,6 +101,14 @@ def test_an_image_whose_content_is_not_known_is_told(tmp_path: Path) -> None:
     assert "add --backend docker" in run(name, "--plan", "--image", "deskhand/osworld").stderr
 
 
+def test_a_place_that_a_run_refuses_is_refused(tmp_path: Path) -> None:
+    name = write_checkout(tmp_path, {"os": [task_data()]})
+    done = run(name, "--plan", "--backend", "nonsense")
+    assert (done.exit_code, "there is no backend 'nonsense'" in done.stderr) == (2, True)
+    done = run(f"harbor:{tmp_path}", "--plan", "--image", "my/image")
+    assert (done.exit_code, "build images for their desktops: leave --image out" in done.stderr) == (2, True)
+
+
 def test_a_table_is_a_form_of_the_plan_alone(tmp_path: Path) -> None:
     name = write_checkout(tmp_path, {"os": [task_data()]})
     assert "add --plan" in run(name, "--table", "markdown", "--out", str(tmp_path / "run")).stderr

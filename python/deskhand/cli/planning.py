@@ -52,12 +52,11 @@ def plan(
         as_json: Print a list of objects with `id`, `domain`, `runs`, `reason`, `kind` and `notes`.
 
     Raises:
-        UsageError: A name means other tasks, or there is none; or an image is named for desktops that have none.
+        UsageError: A name means other tasks, or there is none; or a run of them refuses that place or image too.
     """
     if not names or not all(map(catalogue_of, names)):
         raise click.UsageError("--plan is about tasks of other benchmarks: deskhand run osworld:PATH --plan")
-    if image is not None and backend != "docker":
-        raise click.UsageError(f"desktops of {backend!r} have no image: add --backend docker, or leave --image out")
+    _check_place(names, backend, image)
     found = _planned(names, backend)
     if as_json:
         show_json([_data(task) for _, task in found])
@@ -85,6 +84,20 @@ def announce(names: Sequence[str], *, backend: str) -> None:
             told = f"{counts.total()} of {len(tasks)} tasks of {title} cannot run here and will count as invalid"
             click.echo(f"{told} ({causes}): --plan says why", err=True)
     _hint(found)
+
+
+def _check_place(names: Sequence[str], backend: str, image: str | None) -> None:
+    """Refuse what a run refuses when it prepares its desktops."""
+    from deskhand.episodes.play.pools import BACKENDS  # noqa: PLC0415 # other commands need not wait for it
+
+    if backend not in BACKENDS:
+        raise click.UsageError(f"there is no backend {backend!r}; there are: {', '.join(BACKENDS)}")
+    if image is None:
+        return
+    if backend != "docker":
+        raise click.UsageError(f"desktops of {backend!r} have no image: add --backend docker, or leave --image out")
+    if built := [name for name in names if (each := catalogue_of(name)) is not None and not each.image]:
+        raise click.UsageError(f"the tasks of {built[0]} build images for their desktops: leave --image out")
 
 
 def _planned(names: Sequence[str], backend: str) -> list[tuple[ForeignCatalogue, Planned]]:
