@@ -70,7 +70,7 @@ def test_a_page_has_a_row_for_each_task(tmp_path: Path) -> None:
     head, *totals = rows(done.stdout, "By domain")
     assert totals[-1] == ["all", "5", *({"runs": "3", "file": "1", "broken": "1"}.get(kind, "") for kind in head[2:])]
     assert [row[:2] for row in rows(done.stdout, "By verdict")[1:]] == [["runs", "3"], ["broken", "1"], ["file", "1"]]
-    assert "- Desktops: a container of deskhand/osworld." in done.stdout
+    assert "- Desktops: containers of deskhand/osworld." in done.stdout
     assert "- Desktops: local." in run(name, "--plan", "--table", "markdown").stdout
 
 

@@ -154,16 +154,16 @@ def _tables(found: Sequence[tuple[ForeignCatalogue, Planned]]) -> list[Table]:
         name = _short(task.id) if shortened[_short(task.id)] == 1 else task.id
         why = "; ".join([reason.text for reason in task.reasons] or task.notes)
         listed.append(
-            (one_line(task.domain, _LONGEST), one_line(name, _LONGEST), _verdict(task), one_line(why, _LONGEST))
+            (one_line(task.domain, _LONGEST) or "-", one_line(name, _LONGEST), _verdict(task), one_line(why, _LONGEST))
         )
     return [*made, Table("Tasks", ("domain", "task", "verdict", "reason"), listed)]
 
 
 def _about(found: Sequence[tuple[ForeignCatalogue, Planned]], backend: str) -> list[str]:
-    images = dict.fromkeys(each.image for each, _ in found if each.image)
-    where = " and ".join(f"a container of {image}" for image in images) if backend == "docker" else ""
+    images = dict.fromkeys(each.image or "the task's own image" for each, _ in found)
+    where = f"containers of {' or '.join(images)}" if backend == "docker" else backend
     return [
-        f"Desktops: {where or backend}.",
+        f"Desktops: {where}.",
         "A task counts once, by the first of its reasons. Of a task that runs, the reason is what differs all the same.",
     ]
 
