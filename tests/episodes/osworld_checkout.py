@@ -49,7 +49,18 @@ METRICS = {
         def same(one, other):
             return one == other
     """,
-    "vlc": "raise ImportError('a module that no metric here needs')",
+    "vlc": """
+        from xml.etree import ElementTree
+
+        def is_vlc_playing(actual_status_path, rule):
+            with open(actual_status_path, "rb") as file:
+                tree = ElementTree.fromstring(file.read().decode("utf-8"))
+            if tree.find("state").text != "playing":
+                return 0
+            found = tree.find('information/category[@name="meta"]/info[@name="filename"]')
+            return 1 if found is not None and found.text == rule["file_name"] else 0
+    """,
+    "slides": "raise ImportError('a module that no metric here needs')",
 }
 GETTERS = {
     "file": """
@@ -85,15 +96,41 @@ GETTERS = {
         def get_rule(env, config):
             return config["rules"]
     """,
+    "info": """
+        import os
+
+        def get_vm_wallpaper(env, config):
+            path = os.path.join(env.cache_dir, config["dest"])
+            with open(path, "wb") as file:
+                file.write(env.controller.get_vm_wallpaper() or b"")
+            return path
+    """,
+    "vlc": """
+        import os
+        import requests
+
+        def get_vlc_playing_info(env, config):
+            path = os.path.join(env.cache_dir, config["dest"])
+            address = f"http://{env.vm_ip}:{env.vlc_port}/requests/status.xml"
+            answer = requests.get(address, auth=("", "password"))
+            if answer.status_code != 200:
+                return None
+            with open(path, "wb") as file:
+                file.write(answer.content)
+            return path
+    """,
 }
 EXPORTS = {
     "metrics": {
         "general": ("exact_match", "compare_text_file", "check_list", "literal_match", "fuzzy_match", "is_in_list"),
+        "slides": ("check_transition",),
         "vlc": ("is_vlc_playing",),
     },
     "getters": {
         "file": ("get_vm_file", "get_cloud_file", "get_cache_file"),
         "general": ("get_vm_command_line", "get_history", "get_rule"),
+        "info": ("get_vm_wallpaper",),
+        "vlc": ("get_vlc_playing_info",),
     },
 }
 # The two methods that are taken from upstream's class, with the rest of the module out of reach.

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import http.server
 import json
 import os
+import shlex
+import socket
 import sys
+import threading
+import urllib.parse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -21,7 +27,7 @@ from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.osworld import evaluators as environment
 from deskhand.episodes.tasks.osworld.assets import Assets
 from deskhand.episodes.tasks.osworld.evaluating import evaluate
-from deskhand.episodes.tasks.osworld.home import prepare
+from deskhand.episodes.tasks.osworld.home import VLC_SETTINGS, prepare
 from deskhand.episodes.tasks.osworld.steps import Steps
 from deskhand.episodes.tasks.osworld.taskfile import SetupStep, parse_task
 from deskhand.errors import EpisodeError
@@ -118,7 +124,7 @@ def test_what_a_command_says_is_kept_for_the_evaluation(python: str, context: Ta
         ("check_list", r"KeyError: .an evaluator that fails.* \(general.py, line \d+\)"),
         ("fuzzy_match", "needs packages that are missing: absent_package"),
         ("is_in_list", "its score is .42"),
-        ("is_vlc_playing", "a module that no metric here needs"),
+        ("check_transition", "a module that no metric here needs"),
         ("no_such", "desktop-env has no .*no_such"),
     ],
 )
@@ -138,6 +144,91 @@ def test_an_evaluator_that_never_ends_is_ended(python: str, context: TaskContext
 def test_a_post_configuration_that_fails_ends_the_evaluation(python: str, context: TaskContext, assets: Assets) -> None:
     with pytest.raises(EpisodeError, match="step 1 of 1, tidy_desktop: it is not carried out here"):
         evaluated(python, context, assets, postconfig=[{"type": "tidy_desktop", "parameters": {}}])
+
+
+WALLPAPER = "org.gnome.desktop.background picture-uri"
+
+
+def test_the_wallpaper_is_the_file_of_its_setting(python: str, context: TaskContext, assets: Assets) -> None:
+    def judged() -> float:
+        return evaluated(python, context, assets, result={"type": "vm_wallpaper", "dest": "wallpaper.png"})
+
+    def choose(address: str) -> None:
+        assert context.run(f"gsettings set {WALLPAPER} {shlex.quote(address)}").exit_code == 0
+
+    right, wrong = context.write("Pictures/the right one's.png", "the text\n"), context.write("wrong.png", "another\n")
+    context.run(f"gsettings reset {WALLPAPER}")
+    assert judged() == 0.0
+    choose(f"file://{wrong}")
+    assert judged() == 0.0
+    for address in (f"file://{urllib.parse.quote(right)}", f"file://{right}", right):
+        choose(address)
+        assert judged() == 1.0
+    for nothing in ("", "file:///dev/zero", f"file://{context.home}", "file:///nowhere/at/all.png"):
+        choose(nothing)
+        assert judged() == 0.0
+    context.run(f"gsettings reset {WALLPAPER}")
+
+
+STATUS = """<root><state>{}</state><information>
+    <category name='meta'><info name='filename'>{}</info></category>
+</information></root>"""
+PLAYING = {"type": "vlc_playing_info", "dest": "status.xml"}
+
+
+class Player(http.server.BaseHTTPRequestHandler):
+    """VLC's web interface, as far as it says what is played."""
+
+    state: ClassVar[tuple[str, str]]
+
+    def do_GET(self) -> None:
+        allowed = self.headers["Authorization"] == "Basic " + base64.b64encode(b":password").decode()
+        self.send_response(200 if allowed and self.path == "/requests/status.xml" else 401)
+        self.end_headers()
+        self.wfile.write(STATUS.format(*self.state).encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def player() -> Iterator[int]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Player) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_vlc_is_asked_what_it_plays(python: str, context: TaskContext, assets: Assets, player: int) -> None:
+    expected = {"type": "rule", "rules": {"type": "file_name", "file_name": "Café.mp4"}}
+
+    def judged(*state: str) -> float:
+        Player.state = (state[0], state[1])
+        return evaluated(python, context, assets, func="is_vlc_playing", result=PLAYING, expected=expected)
+
+    # As it is written for VLC, and as VLC writes what has its usual value.
+    for settings in ("[core]\nextraintf=http\nhttp-port={}\n", "[core]\n#http-port={}\n"):
+        context.write(VLC_SETTINGS, settings.format(player))
+        assert judged("playing", "Café.mp4") == 1.0
+        assert judged("stopped", "Café.mp4") == 0.0
+        assert judged("playing", "another.mp4") == 0.0
+
+
+def test_a_vlc_that_does_not_answer_is_no_score(python: str, context: TaskContext, assets: Assets) -> None:
+    def judged() -> float:
+        return evaluated(python, context, assets, func="is_vlc_playing", result=PLAYING, expected=RULE)
+
+    # Without a port it is not the machine's port 8080 that is asked.
+    context.write(VLC_SETTINGS, "[core]\n")
+    with pytest.raises(EpisodeError, match="name no port of its web interface"):
+        judged()
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    context.write(VLC_SETTINGS, f"http-port={port}\n")
+    with pytest.raises(EpisodeError, match="VLC does not answer: curl"):
+        judged()
 
 
 # --- steps ---
@@ -263,7 +354,7 @@ def test_tasks_are_played_and_graded_as_upstream_does(
     assert played(text, pool, lambda episode: f"{write(episode)}, or not?\nFAIL")["score"] == 0.0
     assert played(infeasible, pool, lambda _: "FAIL")["score"] == 1.0
     assert played(infeasible, pool, lambda _: "I did it.")["score"] == 0.0
-    for task, said in ((lacking, "a file is not in the cache: no"), (broken, "evaluator: it is 1")):
+    for task, said in ((lacking, "files that it downloads are not in the cache: 1"), (broken, "evaluator: it is 1")):
         result = played(task, pool, nothing)
         assert (result["valid"], result["cause"], result["times"]["reset"]) == (False, Cause.CANNOT_RUN, 0.0)
         assert said in result["detail"]

@@ -15,7 +15,7 @@ from deskhand.episodes.tasks.osworld.collection import find_entries
 from deskhand.episodes.tasks.osworld.evaluators import load_table
 from deskhand.episodes.tasks.osworld.imports import exported, uses_of
 from deskhand.episodes.tasks.osworld.needs import needs_of
-from deskhand.episodes.tasks.osworld.plan import KINDS, Facts, reasons
+from deskhand.episodes.tasks.osworld.plan import KINDS, Facts, notes, reasons
 from deskhand.episodes.tasks.osworld.taskfile import LARGEST, TaskFile, at_home, parse_task
 from deskhand.errors import TaskError
 from episodes.osworld_checkout import HUB, task_data, write_checkout
@@ -219,6 +219,10 @@ def test_a_page_that_an_evaluator_looks_for_needs_the_network() -> None:
     rules = {"type": "rule", "rules": {"expected": ["^https://www\\.example\\.com/a"]}}
     found = needed(evaluator=evaluator(func="exact_match", result={"type": "active_tab_info"}, expected=rules))
     assert found.hosts == ("www.example.com",)
+    # A getter that completes addresses with the beginning that all have names no host.
+    prefixed = {"type": "active_tab_info", "goto_prefix": "https://www."}
+    found = needed(evaluator=evaluator(func="exact_match", result=prefixed, expected=rules))
+    assert found.hosts == ("www.example.com",)
     # A text that is compared with a command's output is no address.
     assert needed(evaluator=evaluator(expected=rules)).hosts == ()
 
@@ -279,7 +283,34 @@ def test_every_reason_is_given_the_one_that_cannot_be_helped_first() -> None:
         "login", "network", "rights", "differs", "application", "file", "evaluator",
     ]  # fmt: skip
     assert [reason.kind for reason in found] == sorted((reason.kind for reason in found), key=KINDS.index)
-    assert "gold.txt" in found[5].text
+    assert found[5].text == "files that it downloads are not in the cache: 1"
+
+
+def test_what_only_a_container_has_is_a_reason_on_this_machine_alone() -> None:
+    rule = {"type": "rule", "rules": {"type": "file_name", "file_name": "a.mp4"}}
+    playing = {"type": "vlc_playing_info", "dest": "status.xml"}
+    task = parsed(evaluator=evaluator(func="is_vlc_playing", result=playing, expected=rule))
+    assert needs_of(task, load_table()).programs == ("curl",)
+    assert reasons(task, facts(), load_table()) == []
+    [reason] = reasons(task, facts(local=True), load_table())
+    assert (reason.kind, "use --backend docker" in reason.text) == ("differs", True)
+    streamed = {"type": "rule", "rules": {"type": "url", "url": "https://a.org/master.m3u8"}}
+    task = parsed(evaluator=evaluator(func="is_vlc_playing", result=playing, expected=streamed))
+    assert [reason.kind for reason in reasons(task, facts(), load_table())] == ["network"]
+
+
+def test_a_wallpaper_is_noted_and_the_browsers_port_refused() -> None:
+    task = parsed(evaluator=evaluator(result={"type": "vm_wallpaper", "dest": "a.png"}))
+    assert needs_of(task, load_table()).programs == ("gsettings",)
+    assert reasons(task, facts(), load_table()) == []
+    assert "does not show" in notes(task, load_table())[0]
+    assert notes(parsed(), load_table()) == []
+    [reason] = reasons(
+        parsed(evaluator=evaluator(result={"type": "active_tab_info"})),
+        facts(packages=frozenset({"lxml", "playwright", "requests"})),
+        load_table(),
+    )
+    assert (reason.kind, "the browser's protocol" in reason.text) == ("differs", True)
 
 
 def test_a_missing_package_is_named_and_an_infeasible_task_needs_none() -> None:
@@ -307,7 +338,7 @@ def test_plan_prints_a_list_and_a_table(tmp_path: Path, monkeypatch: pytest.Monk
         ("never", "os", True, ""),
         ("bad", "os", False, "broken"),
     ]
-    assert "gold.txt" in data[0]["reason"]
+    assert data[0]["reason"].startswith("files that it downloads are not in the cache: 1; ")
     assert data[1]["reason"] == ""
     shown = said(name)
     assert shown.stdout.splitlines()[-1].split() == ["all", "3", "1", "1", "1"]

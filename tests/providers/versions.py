@@ -38,6 +38,7 @@ EXTRAS = (
     "langchain",
     "mcp",
     "openai",
+    "osworld",
 )
 """The extras of providers."""
 
@@ -65,7 +66,11 @@ def needed() -> dict[str, tuple[str, Requirement]]:
     """What the extras of providers need: the extra and the requirement of each SDK."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     requirements = [(extra, Requirement(line)) for extra in EXTRAS for line in extras[extra]]
-    return {requirement.name: (extra, requirement) for extra, requirement in requirements}
+    found: dict[str, tuple[str, Requirement]] = {}
+    for extra, requirement in requirements:
+        # What several need has one row, the first one's.
+        found.setdefault(requirement.name, (extra, requirement))
+    return found
 
 
 def installed() -> dict[str, tuple[Version, ...]]:

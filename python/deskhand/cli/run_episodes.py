@@ -45,6 +45,7 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
         "deskhand run --out runs/gpt --seeds 10         # five more of each",
         "deskhand run --agent nothing --backend docker --image deskhand/desktop --out runs/nothing",
         "deskhand run osworld:OSWorld --plan            # which of its tasks can run here, and why not",
+        "deskhand run osworld:OSWorld --plan --backend docker --table markdown    # the same as a page, task by task",
         "deskhand run osworld:OSWorld/os --backend docker --agent openai:gpt-5.4 --out runs/osworld",
         "deskhand run harbor:tasks --agent openai:gpt-5.4 --out runs/harbor",
         "deskhand run --shard 2/8 --ledger postgresql://runner@db/episodes --out /data/run    # one of eight jobs",
@@ -57,6 +58,12 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     "only_plan",
     is_flag=True,
     help="Only say which tasks of osworld:PATH or harbor:PATH can run here, and why not.",
+)
+@click.option(
+    "--table",
+    "form",
+    type=click.Choice(["markdown"]),
+    help="With --plan: print tables for a page, with a row for each task.",
 )
 @click.option(
     "--assets",
@@ -112,6 +119,7 @@ def run(  # each is an option
     tasks: tuple[str, ...],
     out: str | None,
     only_plan: bool,
+    form: str | None,
     assets: str | None,
     agent: str | None,
     desktops: int | None,
@@ -150,9 +158,13 @@ def run(  # each is an option
     use_assets(assets)
     use_consent(network, env)
     backend = backend or usual_backend(tasks)
+    if only_plan and form is not None and as_json:
+        raise click.UsageError("--table and --json are two forms of the same plan: give one of them")
     if only_plan:
-        plan(tasks, backend=backend or "local", as_json=as_json)
+        plan(tasks, backend=backend or "local", image=image, form=form, as_json=as_json)
         return 0
+    if form is not None:
+        raise click.UsageError("--table is a form of the plan: add --plan; of a run, deskhand report has tables")
     if out is None:
         raise click.MissingParameter(param_hint="'--out'", param_type="option")
     # These load a good part of the package, which other commands need not wait for.

@@ -65,7 +65,15 @@ class RunNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Table:
+    """A table of texts.
+
+    Attributes:
+        title: What stands above it.
+        header: The names of its columns.
+        rows: Its rows, with a cell for each column.
+    """
+
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -83,7 +91,7 @@ def write_table(runs: Sequence[RunNumbers], form: Form) -> str:
         return _csv(runs, compared)
     tables = [_scores(runs), _domains(runs), *([_comparisons(runs[0], compared)] if compared else [])]
     notes = _notes(runs, compared)
-    return _markdown(tables, notes) if form == "markdown" else _latex(tables, notes)
+    return write_markdown(tables, notes) if form == "markdown" else _latex(tables, notes)
 
 
 def table_data(runs: Sequence[RunNumbers]) -> dict[str, Any]:
@@ -115,12 +123,12 @@ def _data(run: RunNumbers) -> dict[str, Any]:
 # --- the tables ---
 
 
-def _scores(runs: Sequence[RunNumbers]) -> _Table:
+def _scores(runs: Sequence[RunNumbers]) -> Table:
     header = (
         "run", "agent", "tasks", "episodes", "score, invalid counts 0", "score, valid only", "success, valid only",
         "invalid", "steps", "tokens in", "tokens out", "cost", "hours",
     )  # fmt: skip
-    return _Table("Scores", header, [_score_row(run) for run in runs])
+    return Table("Scores", header, [_score_row(run) for run in runs])
 
 
 def _score_row(run: RunNumbers) -> list[str]:
@@ -142,14 +150,14 @@ def _score_row(run: RunNumbers) -> list[str]:
     ]
 
 
-def _domains(runs: Sequence[RunNumbers]) -> _Table:
+def _domains(runs: Sequence[RunNumbers]) -> Table:
     by_run = [{each.name: each for each in run.summary.domains} for run in runs]
     names = sorted({name for each in by_run for name in each})
     header = [
         "domain",
         *(f"{_name(run.name)}: {what}" for run in runs for what in ("tasks", "invalid 0", "valid only")),
     ]
-    return _Table("Scores by domain", header, [[_name(name), *_domain_cells(name, by_run)] for name in names])
+    return Table("Scores by domain", header, [[_name(name), *_domain_cells(name, by_run)] for name in names])
 
 
 def _domain_cells(name: str, by_run: Sequence[Mapping[str, DomainSummary]]) -> list[str]:
@@ -162,7 +170,7 @@ def _domain_cells(name: str, by_run: Sequence[Mapping[str, DomainSummary]]) -> l
     return cells
 
 
-def _comparisons(first: RunNumbers, compared: Sequence[tuple[RunNumbers, Comparison]]) -> _Table:
+def _comparisons(first: RunNumbers, compared: Sequence[tuple[RunNumbers, Comparison]]) -> Table:
     header = (
         f"{_name(first.name)} against", "score", "episodes", "tasks", "difference", "p, tasks exchanged", "gained", "lost",
         "p, McNemar",
@@ -171,7 +179,7 @@ def _comparisons(first: RunNumbers, compared: Sequence[tuple[RunNumbers, Compari
     for other, found in compared:
         for title, each in (("invalid counts 0", found.strict), ("valid in both", found.valid_only)):
             rows.append([_name(other.name), title, *_difference_cells(each)])
-    return _Table("Compared episode by episode", header, rows)
+    return Table("Compared episode by episode", header, rows)
 
 
 def _difference_cells(found: Difference | None) -> list[str]:
@@ -250,7 +258,9 @@ def _tested(chance: Chance) -> str:
     return _chance(chance.p) if chance.exact else f"≈ {_chance(chance.p)}"
 
 
-def _markdown(tables: Sequence[_Table], notes: Sequence[str]) -> str:
+def write_markdown(tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """Tables as Markdown, with notes below; cells and notes are untrusted lines."""
+
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cell.translate(_MARKDOWN) for cell in cells)} |"
 
@@ -262,7 +272,7 @@ def _markdown(tables: Sequence[_Table], notes: Sequence[str]) -> str:
     return "\n".join(parts)
 
 
-def _latex(tables: Sequence[_Table], notes: Sequence[str]) -> str:
+def _latex(tables: Sequence[Table], notes: Sequence[str]) -> str:
     def line(cells: Sequence[str]) -> str:
         return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
 

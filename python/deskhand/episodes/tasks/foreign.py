@@ -72,6 +72,8 @@ class ForeignCatalogue:
         plan: Says of each task that a name means whether it can run on desktops of a backend.
         hints: By kind: what helps.
         backend: Where its tasks run if the user does not say; empty for the usual place.
+        image: The image that a plan takes a container to be of; empty where each task has its own.
+        elsewhere: By kind, and by `runs`: what the benchmark's own machine does there.
     """
 
     prefix: str
@@ -81,3 +83,5 @@ class ForeignCatalogue:
     plan: Callable[[str, str], Iterable[Planned]]
     hints: Mapping[str, str] = field(default_factory=dict)
     backend: str = ""
+    image: str = ""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)

@@ -206,6 +206,7 @@ class Controller:
         "get_vm_directory_tree": ("path",),
         "get_vm_platform": (),
         "get_vm_screen_size": (),
+        "get_vm_wallpaper": (),
         "get_vm_window_size": ("app_class_name",),
     }
 
@@ -288,6 +289,8 @@ def mount_guest(pipe: Pipe) -> None:
             elif request.method == "GET" and path == "/accessibility":
                 value = pipe.ask("get_accessibility_tree")
                 answer.status_code, answer._content = 200, json.dumps({"AT": value}).encode()
+            elif request.method == "GET" and path == "/requests/status.xml":
+                answer.status_code, answer._content = 200, pipe.ask("get_vlc_status").encode()
             else:
                 answer.status_code, answer._content = 404, b"{}"
             return answer

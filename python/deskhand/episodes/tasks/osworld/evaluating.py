@@ -6,11 +6,13 @@ other end is `_worker.py`. What must never appear here: a metric.
 
 from __future__ import annotations
 
+import ast
 import base64
 import contextlib
 import json
 import math
 import os
+import re
 import selectors
 import shlex
 import signal
@@ -19,9 +21,11 @@ import tempfile
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from deskhand._core.redaction import one_line
 from deskhand.desktop.access import bare
+from deskhand.episodes.tasks.osworld.home import VLC_PASSWORD, VLC_SETTINGS
 from deskhand.episodes.tasks.osworld.steps import Steps, run_command
 from deskhand.episodes.tasks.osworld.taskfile import at_home
 from deskhand.errors import BackendError, DeskhandError, EpisodeError, shown
@@ -49,6 +53,10 @@ _SHOWN = 300
 # What the evaluators' process gets of this one's environment. Any other variable may be a key to something.
 _ALLOWED = ("HOME", "LANG", "PATH", "TMPDIR", "TZ")
 _MOST_NODES = 20_000
+_WALLPAPER = "gsettings get org.gnome.desktop.background picture-uri"
+# VLC comments out what has its usual value when it saves its settings.
+_VLC_PORT = re.compile(rb"^#?http-port=(\d{1,5})\s*$", re.MULTILINE)
+_VLC_SECONDS = 20
 
 
 def evaluate(
@@ -217,7 +225,9 @@ class _Answers:
             "get_vm_directory_tree": self._directory,
             "get_vm_platform": lambda: "Linux",
             "get_vm_screen_size": lambda: dict(zip(("width", "height"), self._desktop.size, strict=True)),
+            "get_vm_wallpaper": self._wallpaper,
             "get_vm_window_size": self._window_size,
+            "get_vlc_status": self._vlc_status,
             "setup": self._set_up,
         }
         do = known.get(str(name))
@@ -279,6 +289,34 @@ class _Answers:
             if str(app_class_name).lower() in window.class_name.lower():
                 return {"width": window.rect.width, "height": window.rect.height}
         return None
+
+    def _wallpaper(self) -> bytes | None:
+        """The file that GNOME's setting names, which is all that upstream's server looks at too."""
+        said = run_command(self._context, _WALLPAPER)
+        if said.exit_code != 0:
+            raise EpisodeError(f"the wallpaper's setting cannot be read: {said.stderr.strip() or said.outcome}")
+        try:
+            address = ast.literal_eval(said.stdout.strip())
+        except (ValueError, SyntaxError):
+            address = None
+        if not isinstance(address, str):
+            raise EpisodeError(f"the wallpaper's setting is {shown(said.stdout)}, which is no address")
+        path = unquote(address.removeprefix("file://")) if address.startswith("file://") else address
+        # An agent may have chosen anything, such as a device that never ends.
+        there = run_command(self._context, f"test -f {shlex.quote(path)}")
+        return self._file(path) if there.exit_code == 0 else None
+
+    def _vlc_status(self) -> str:
+        """What VLC says of itself by its web interface, asked on the desktop's machine."""
+        found = _VLC_PORT.search(self._context.read(VLC_SETTINGS) or b"")
+        if found is None:
+            raise EpisodeError("VLC's settings name no port of its web interface, so that it cannot be asked")
+        address = f"http://127.0.0.1:{int(found[1])}/requests/status.xml"
+        asked = ["curl", "-sS", "--fail", "--noproxy", "*", "-m", str(_VLC_SECONDS), "-u", f":{VLC_PASSWORD}", address]
+        said = run_command(self._context, shlex.join(asked))
+        if said.exit_code != 0:
+            raise EpisodeError(f"VLC does not answer: {said.stderr.strip() or said.outcome}")
+        return said.stdout
 
     def _directory(self, path: str) -> dict[str, Any]:
         top: dict[str, Any] = {"type": "directory", "name": str(path).rstrip("/").rpartition("/")[2], "children": []}

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 BIN = ".local/bin"
 _OFFICE_SETTINGS = ".config/libreoffice/4/user/registrymodifications.xcu"
 # VLC writes its settings only when they are saved, and upstream's machine has them. It must not ask on its first start.
-_VLC_SETTINGS = ".config/vlc/vlcrc"
+VLC_SETTINGS = ".config/vlc/vlcrc"
+VLC_PASSWORD = "password"  # noqa: S105 # upstream's
 _VLC = "[qt]\nqt-privacy-ask=0\n\n[core]\nmetadata-network-access=0\n"
+# Evaluators ask it what it plays. On a local desktop that would be a port of the machine.
+_VLC_ASKED = f"extraintf=http\nhttp-host=127.0.0.1\nhttp-port=8080\n\n[lua]\nhttp-password={VLC_PASSWORD}\n"
 BROWSER_PROFILE = ".config/google-chrome"
 _SHIMS = {
     # The browser under the name, and with the folder, that the tasks know. Chromium does not sandbox root's programs.
@@ -38,8 +41,8 @@ def prepare(context: TaskContext) -> None:
     files = {f"{BIN}/{name}": text.replace("{port}", _FREE_PORT if local else "") for name, text in _SHIMS.items()}
     # Without this file Debian's browser begins with settings that some tasks ask for, and upstream's has been run before.
     files[f"{BROWSER_PROFILE}/First Run"] = ""
-    if context.read(_VLC_SETTINGS) is None:
-        files[_VLC_SETTINGS] = _VLC
+    if context.read(VLC_SETTINGS) is None:
+        files[VLC_SETTINGS] = _VLC if local else _VLC + _VLC_ASKED
     if context.read(_OFFICE_SETTINGS) is None:
         kept = (
             resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS

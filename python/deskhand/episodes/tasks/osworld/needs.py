@@ -45,7 +45,9 @@ _WEB_GETTERS = {
     "pdf_from_url": "the page that it prints",
     "rule_relativeTime": "",
 }
-_LOOKS_AT_PAGE = re.compile(r"active_tab|active_url|open_tabs|url_dashPart|url_path_parse|page_info|html_parse|macys")
+_LOOKS_AT_PAGE = re.compile(
+    r"active_tab|active_url|open_tabs|url_dashPart|url_path_parse|page_info|html_parse|macys|vlc_playing"
+)
 _WEB = re.compile(r"(?:https?://|\bwww\.)[^\s\"'\\)>|]+")
 _HOST = re.compile(r"[a-z0-9-]+(?:\\?\.[a-z0-9-]+)+", re.IGNORECASE)
 _ENDS = re.compile(r"&&|\|\||[;|&\n(){}]")
@@ -71,6 +73,8 @@ _SAME: Mapping[str, str] = {
 _ROOT = re.compile(r"\b(?:sudo|timedatectl|systemctl|hostnamectl)\b")
 # The browser's port is reached without this bridge.
 _NOT_NEEDED = frozenset({"socat"})
+# What is asked on the desktop's machine for a part of `env`, see `evaluating`.
+_ASKED_WITH = {"execute_python_command": "python3", "get_vm_wallpaper": "gsettings", "vlc_port": "curl"}
 _INSTALLERS = {"apt", "apt-get", "snap", "pip", "pip3", "conda", "npm", "wget", "curl", "git"}
 OFFICE = frozenset(
     "csv doc docm docx dot odp ods odt pot potx pps ppsx ppt pptx rtf xls xlsm xlsx".split()  # noqa: SIM905 # a list of endings
@@ -108,7 +112,7 @@ class Needs:
         unknown_steps: The kinds of steps that are not carried out here.
         unknown_evaluators: The metrics and getters that upstream's package does not have.
         environment: What its evaluators read of `env`.
-        root: A command that wants the rights of the administrator; empty if none does.
+        root: A program of its commands that wants the rights of the administrator; empty if none does.
         home: Whether its instruction names `/home/user`, which only a container has.
     """
 
@@ -131,9 +135,9 @@ def needs_of(task: TaskFile, table: Table) -> Needs:
     commands = [command for step in steps for command in _commands(step)]
     commands += [c for g in (*task.results, *task.expected) if g is not None for c in _of(g.get("command"), shell=True)]  # noqa: S604 # it starts nothing
     words = [word for command in commands for word in _programs(command)]
-    programs = [*_apps(task), *words, *_openers(steps)]
-    if "execute_python_command" in environment:
-        programs.append("python3")
+    named = [*_apps(task), *words, *_openers(steps)]
+    programs = [name for name in named if name not in _INSTALLERS | _NOT_NEEDED | {"sudo"}]
+    programs += [program for part, program in _ASKED_WITH.items() if part in environment]
     return Needs(
         logins=_once(
             *(_LOGINS[step.kind] for step in steps if step.kind in _LOGINS),
@@ -141,12 +145,12 @@ def needs_of(task: TaskFile, table: Table) -> Needs:
         ),
         hosts=_hosts(task, words),
         urls=_once(*_urls(task)),
-        programs=_once(*(p for p in programs if p not in _INSTALLERS | _NOT_NEEDED | {"sudo"})),
+        programs=_once(*programs),
         packages=tuple(sorted(packages)),
         unknown_steps=_once(*(step.kind for step in steps if step.kind not in KINDS and step.kind not in _LOGINS)),
         unknown_evaluators=lacking,
         environment=environment,
-        root=next((" ".join(command.split())[:80] for command in commands if _ROOT.search(command)), ""),
+        root=next((found[0] for command in commands if (found := _ROOT.search(command)) is not None), ""),
         home=HOME in task.instruction,
     )
 
@@ -205,7 +209,9 @@ def _pages(getter: Mapping[str, Any]) -> Iterator[str]:
 
 def _host(address: str) -> str:
     found = urlsplit(address if "//" in address else f"//{address}").netloc or address
-    return re.sub(r"[^A-Za-z0-9.:-].*", "", found)[:100]
+    host = re.sub(r"[^A-Za-z0-9.:-].*", "", found)[:100]
+    # A getter may have the beginning of an address alone.
+    return "" if host == "www." else host
 
 
 def _urls(task: TaskFile) -> Iterator[str]:

@@ -20,9 +20,21 @@ if TYPE_CHECKING:
 KINDS = ("broken", "login", "network", "rights", "differs", "application", "file", "evaluator")
 """The kinds of reasons, from those that no one can change here to those that one command changes."""
 
+UPSTREAM = {
+    "runs": "the same, in a virtual machine with Ubuntu, GNOME and Chrome",
+    "broken": "fails too: the file is no task",
+    "login": "logs in with an account that whoever evaluates has made for Google Drive or the website",
+    "network": "reaches the web, through a proxy where the task asks for one; what the pages say changes with time",
+    "rights": "has a user with sudo, whose password the task's commands know",
+    "differs": "has a sound card and a browser's port that is open to the evaluator; its repository has evaluators that its "
+    "package lacks",
+    "application": "has the application installed",
+    "file": "downloads the file from the hub when a task needs it first",
+    "evaluator": "has every package of every evaluator in the environment of the benchmark",
+}
+"""What upstream's machine does with a task, by the kind of what is in the way here."""
+
 _SHOWN = 3
-# Parts of `env` that lead to a port of the machine, which nothing outside of the desktop reaches.
-_PORTS = {"chromium_port": "the browser's protocol", "vlc_port": "VLC's web interface"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,8 @@ def reasons(task: TaskFile, facts: Facts, table: Table) -> list[Reason]:
         found.append(Reason("application", f"a program is missing: {_some(missing)}"))
     absent = [url for url in needs.urls if not facts.has_asset(url)]
     if absent:
-        found.append(Reason("file", f"a file is not in the cache: {_some([_file(url) for url in absent])}"))
+        # `deskhand assets fetch` names them.
+        found.append(Reason("file", f"files that it downloads are not in the cache: {len(absent)}"))
     if not task.infeasible:
         found += _evaluator(needs, facts, table)
     return found
@@ -69,20 +82,33 @@ def _differences(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
     if needs.unknown_evaluators:
         lacking = f"{_some(needs.unknown_evaluators)}: desktop-env {table.version} does not have it"
         found.append(Reason("differs", lacking))
-    found += [
-        Reason("differs", f"its evaluator reads {what} from outside, which a desktop keeps closed")
-        for part, what in _PORTS.items()
-        if part in needs.environment
-    ]
-    if "get_vm_wallpaper" in needs.environment:
-        found.append(Reason("differs", "it evaluates the wallpaper, which a desktop here does not have"))
+    if "chromium_port" in needs.environment:
+        found.append(
+            Reason("differs", "its evaluator reads the browser's protocol from outside, which a desktop keeps closed")
+        )
     if "pactl" in needs.programs:
         found.append(Reason("differs", "it evaluates the sound card's volume, and a desktop has no sound card"))
-    if needs.home and facts.local:
-        found.append(
-            Reason("differs", "it tells the agent of /home/user, which only containers have: use --backend docker")
-        )
+    if facts.local:
+        found += [Reason("differs", f"{each}: use --backend docker") for each in only_in_containers(needs)]
     return found
+
+
+def only_in_containers(needs: Needs) -> list[str]:
+    """Why a task cannot run on a local desktop, whatever is installed; empty if it can."""
+    reasons = {
+        "it tells the agent of /home/user, which only containers have": needs.home,
+        "VLC would answer its evaluator at a port of this machine, where only containers have their own": (
+            "vlc_port" in needs.environment
+        ),
+    }
+    return [reason for reason, applies in reasons.items() if applies]
+
+
+def notes(task: TaskFile, table: Table) -> list[str]:
+    """What differs for a task from upstream's machine although it runs."""
+    if "get_vm_wallpaper" in needs_of(task, table).environment:
+        return ["the wallpaper is GNOME's setting, which a desktop here has and does not show"]
+    return []
 
 
 def _evaluator(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
@@ -103,7 +129,3 @@ def _evaluator(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
-
-
-def _file(url: str) -> str:
-    return url.partition("?")[0].rpartition("/")[2][:80] or url[:80]

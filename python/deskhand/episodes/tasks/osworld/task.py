@@ -15,7 +15,7 @@ from deskhand.episodes.tasks.osworld.evaluators import find_evaluators, load_tab
 from deskhand.episodes.tasks.osworld.here import facts_before, facts_here, lacking_programs
 from deskhand.episodes.tasks.osworld.home import prepare
 from deskhand.episodes.tasks.osworld.needs import needs_of
-from deskhand.episodes.tasks.osworld.plan import KINDS, reasons
+from deskhand.episodes.tasks.osworld.plan import KINDS, UPSTREAM, notes, only_in_containers, reasons
 from deskhand.episodes.tasks.osworld.steps import Steps
 from deskhand.episodes.tasks.task import Grade, Resources, TaskLimits
 from deskhand.errors import TaskError
@@ -76,10 +76,8 @@ class OSWorldTask(ForeignTask):
         needs = needs_of(task, load_table())
         if missing := lacking_programs(context, needs.programs):
             raise TaskError(self.name, f"a program is missing: {', '.join(missing)}", "choose another --image")
-        if needs.home and not context.desktop.has_machine:
-            raise TaskError(
-                self.name, "it tells the agent of /home/user, which only containers have", "--backend docker"
-            )
+        if not context.desktop.has_machine and (why := only_in_containers(needs)):
+            raise TaskError(self.name, "; ".join(why), "--backend docker")
         prepare(context)
         Steps(context, find_assets()).carry_out(task.setup)
 
@@ -133,8 +131,10 @@ def plan_tasks(name: str, backend: str) -> Iterator[Planned]:
     facts, known = facts_here(backend), load_table()
     for entry in find_entries(name):
         broken = [Reason("broken", entry.broken)]
-        found = broken if entry.task is None else reasons(entry.task, facts, known)
-        yield Planned(entry.domain, entry.id, found)
+        if entry.task is None:
+            yield Planned(entry.domain, entry.id, broken)
+        else:
+            yield Planned(entry.domain, entry.id, reasons(entry.task, facts, known), notes(entry.task, known))
 
 
 CATALOGUE = ForeignCatalogue(
@@ -143,6 +143,8 @@ CATALOGUE = ForeignCatalogue(
     kinds=KINDS,
     load=load_tasks,
     plan=plan_tasks,
+    image=OSWorldTask.image,
+    elsewhere=UPSTREAM,
     hints={
         "file": "lack a file: deskhand assets fetch osworld:PATH, where there is a network",
         "evaluator": "lack upstream's evaluators: deskhand assets evaluators osworld:PATH, where there is a network",
