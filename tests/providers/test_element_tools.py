@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -29,6 +30,7 @@ from deskhand.providers.element_tools import (
 from deskhand.providers.session import ModelSession
 from deskhand.providers.values import ProviderCall, ReadElements
 from elements.puppet import Puppet, shown
+from faults.helpers import until
 from providers.anthropic_helpers import Api, accepted, member
 from providers.openai_helpers import call, said
 from providers.strategies import VIEWPORT
@@ -169,6 +171,7 @@ def test_a_budget_is_kept_and_what_is_cut_is_said(desktop: Desktop, puppet: Pupp
         ({"budget": 0}, "budget is a number of tokens"),
         ({"budget": 10**9}, "budget is a number of tokens"),
         ({"budget": "all"}, "budget"),
+        ({"ocr": "yes"}, "ocr is True or False"),
         ({"depth": 3}, "no 'depth'"),
     ],
 )
@@ -188,6 +191,24 @@ def test_a_desktop_without_a_tree_says_so(launch: Callable[..., Desktop], read: 
     plain.close()
     with pytest.raises(Closed):
         read(closed)
+
+
+TK = "import tkinter; root = tkinter.Tk(); tkinter.Button(root, text='Save file', command=root.destroy).pack(); root.mainloop()"
+
+
+def test_what_says_nothing_is_read_from_pixels_when_asked(launch: Callable[..., Desktop]) -> None:
+    desktop = launch(size=(640, 480))
+    program = desktop.start(["/usr/bin/python3", "-c", TK])
+    session = ModelSession(desktop)
+    for read in WAYS:
+        assert "Save file" not in read(session)[0]
+        text, failed = read(session, ocr=True)
+        assert not failed
+        ref = re.search(r'text "Save file" \[(t\d+)\]', text)
+        assert ref is not None, text
+    result = mcp.run(session, {"name": "left_mouse_click", "arguments": {"element": ref[1]}})
+    assert not result["isError"], result
+    until(lambda: program.poll() is not None, 10, "the end of the program whose button was clicked")
 
 
 @pytest.mark.parametrize("read", WAYS)

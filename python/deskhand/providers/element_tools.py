@@ -63,6 +63,12 @@ def elements_schema() -> dict[str, Any]:
                 "default": READING_BUDGET,
                 "description": "About how many tokens the answer may have; what is cut is said at its end.",
             },
+            "ocr": {
+                "type": "boolean",
+                "default": False,
+                "description": "Also texts read from the pixels where applications do not say what they show, named as in "
+                "[t12]; takes seconds. Letters that look alike may be mixed up.",
+            },
         },
         "required": [],
         "additionalProperties": False,
@@ -76,17 +82,17 @@ def decode_elements(arguments: Mapping[str, Any]) -> ReadElements:
         ActionError: There is no such argument, or one is wrong.
     """
     given = {key: value for key, value in arguments.items() if value is not None}
-    unknown = sorted(given.keys() - {"changes", "budget"})
+    unknown = sorted(given.keys() - {"changes", "budget", "ocr"})
     if unknown:
-        raise ActionError(f"{ELEMENTS} has no {', '.join(map(shown, unknown))}: it takes changes and budget")
+        raise ActionError(f"{ELEMENTS} has no {', '.join(map(shown, unknown))}: it takes changes, budget and ocr")
     # Some models write integers as 2000.0.
     budget = expect_int("elements: budget", given.get("budget", READING_BUDGET))
-    return ReadElements(changes=given.get("changes", False), budget=budget)
+    return ReadElements(changes=given.get("changes", False), budget=budget, ocr=given.get("ocr", False))
 
 
 def encode_elements(step: ReadElements) -> dict[str, Any]:
     """The arguments that ask for it, the inverse of `decode_elements`."""
-    return {"changes": step.changes, "budget": step.budget}
+    return {"changes": step.changes, "budget": step.budget, **({"ocr": True} if step.ocr else {})}
 
 
 def told(request: ReadElements, elements: Elements, viewport: Viewport, before: Elements | None) -> str:

@@ -311,7 +311,7 @@ class ModelSession:
     ) -> str:
         if elements is None:
             with calling(judged):
-                elements = self.desktop.elements()
+                elements = self.desktop.elements(ocr=request.ocr)
         viewport = self._pointing(self.viewport)
         # In another picture, every point has changed.
         before = self._read[1] if self._read is not None and self._read[0] == viewport else None

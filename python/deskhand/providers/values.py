@@ -84,17 +84,20 @@ class ReadElements:
     Attributes:
         changes: Only the changes since this conversation read them last; everything if that is shorter.
         budget: About how many tokens the answer may have.
+        ocr: Also texts that are read from pixels; see `Desktop.elements`.
 
     Raises:
-        ActionError: `changes` is not a bool, or the budget is not a number of tokens.
+        ActionError: `changes` or `ocr` is not a bool, or the budget is not a number of tokens.
     """
 
     changes: bool = False
     budget: int = READING_BUDGET
+    ocr: bool = False
 
     def __post_init__(self) -> None:
         """Validate."""
         expect_flag("elements: changes", self.changes)
+        expect_flag("elements: ocr", self.ocr)
         if isinstance(self.budget, bool) or not isinstance(self.budget, int) or not 1 <= self.budget <= MOST_TO_READ:
             raise ActionError(f"elements: budget is a number of tokens, 1...{MOST_TO_READ}, not {shown(self.budget)}")
 
