@@ -69,7 +69,7 @@ from deskhand.desktop.control import Control, Hold
 from deskhand.desktop.expect import Expectations
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
-from deskhand.desktop.until import UNTIL_TIMEOUT
+from deskhand.desktop.performing import UNTIL_TIMEOUT
 from deskhand.desktop.window_list import Windows
 from deskhand.launchers import targets
 

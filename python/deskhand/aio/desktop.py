@@ -19,7 +19,7 @@ from deskhand.aio.parts import (
     AsyncWindows,
 )
 from deskhand.desktop.control import Control, Hold
-from deskhand.desktop.until import UNTIL_TIMEOUT
+from deskhand.desktop.performing import UNTIL_TIMEOUT
 from deskhand.launchers import targets
 
 if TYPE_CHECKING:

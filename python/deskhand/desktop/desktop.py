@@ -26,14 +26,11 @@ from deskhand.desktop.connection import NO_MACHINE
 from deskhand.desktop.control import Control, ask_for_help
 from deskhand.desktop.handle import Handle
 from deskhand.desktop.health import examine_desktop
-from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.operations import Operation
 from deskhand.desktop.performed_elements import open_elements
-from deskhand.desktop.performing import Performance, plain_actions, settings_of
+from deskhand.desktop.performing import UNTIL_TIMEOUT, Performance, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
-from deskhand.desktop.search import Search, make_query
-from deskhand.desktop.until import UNTIL_TIMEOUT, Condition
 from deskhand.desktop.window_list import Windows
 from deskhand.errors import UnsupportedAction
 from deskhand.machine.program_arguments import check_timeout, program_directory, program_variables, program_words
@@ -51,6 +48,7 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.help_requests import HelpRequest
+    from deskhand.desktop.locator import Locator
     from deskhand.machine.program import Program
 
 _T = TypeVar("_T")
@@ -166,6 +164,8 @@ class Desktop(Handle):
         # The hot path has no call more.
         condition = None
         if until is not True or timeout != UNTIL_TIMEOUT:
+            from deskhand.desktop.until import Condition  # noqa: PLC0415 # as in `find`
+
             condition = Condition(self._core, until, timeout)
         if elements is not False and expect_flag("perform: elements", elements):
             self._view.operate_before(lambda: self._view.operation("elements"), partial(open_elements, self._core))
@@ -267,6 +267,10 @@ class Desktop(Handle):
         Raises:
             ActionError: An argument is impossible.
         """
+        # A program that only clicks and types need not import it.
+        from deskhand.desktop.locator import Locator  # noqa: PLC0415
+        from deskhand.desktop.search import Search, make_query  # noqa: PLC0415
+
         expect_flag("find: ocr", ocr)
         query = make_query(role, name, label=label, exact=exact, text=text, states=states, nth=nth)
         return Locator(Search(self._view, (query,), ocr=ocr), self.perform)

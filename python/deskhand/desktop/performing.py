@@ -67,6 +67,9 @@ _NO_WAIT_AFTER = (
 # Actions whose input goes to the window with the focus; all other input goes to the one under the pointer.
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 
+UNTIL_TIMEOUT = 30.0
+"""Seconds that a condition is waited for unless the caller says otherwise; see `deskhand.desktop.until`."""
+
 
 class Performance:
     """One `Desktop.perform`, from its actions to the observation.

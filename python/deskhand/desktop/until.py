@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 # something that is not on the screen.
 _TURN, _ASKED_AGAIN = 0.25, 0.5
 
-UNTIL_TIMEOUT = 30.0
-"""Seconds that a condition is waited for unless the caller says otherwise."""
-
 
 class Condition:
     """What a `perform` waits for: that an element shows, or that a function of the observation returns something true."""
