@@ -251,3 +251,11 @@ def test_a_cancelled_task_ends_the_wait() -> None:
             assert desktop.pressed == ()
 
     asyncio.run(cancel())
+
+
+def test_what_a_person_holds_is_not_released_when_the_condition_fails(desktop: Desktop) -> None:
+    with desktop.control.take("Ada") as hold:
+        hold.desktop.perform(PressKeys(("ctrl",)))
+        with pytest.raises(DeskhandTimeout):
+            desktop.perform(until=lambda _: False, timeout=1)
+        assert len(desktop.pressed) == 1
