@@ -61,7 +61,7 @@ IMPORTS = """
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack
 
 from deskhand.aio.calls import Calls, Part, of_part
 {parts}from deskhand.desktop.clipboard import Clipboard
@@ -69,6 +69,7 @@ from deskhand.desktop.control import Control, Hold
 from deskhand.desktop.expect import Expectations
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
+from deskhand.desktop.performing import UNTIL_TIMEOUT
 from deskhand.desktop.window_list import Windows
 from deskhand.launchers import targets
 
@@ -307,8 +308,12 @@ def _method(node: ast.FunctionDef, field: str, owner: str) -> str:
 
 def _passed(argument: ast.arg) -> str:
     """A coroutine's locator stands for its own; anything else is refused there."""
-    is_locator = argument.annotation is not None and ast.unparse(argument.annotation) == "Locator"
-    return f"of_part({argument.arg})" if is_locator else argument.arg
+    kind = "" if argument.annotation is None else ast.unparse(argument.annotation)
+    if kind == "Locator":
+        return f"of_part({argument.arg})"
+    if kind.startswith("Locator | "):
+        return f"of_part({argument.arg}) if isinstance({argument.arg}, Part) else {argument.arg}"
+    return argument.arg
 
 
 def _made_at_once(kind: str, there: str, field: str) -> tuple[str, str]:

@@ -26,7 +26,7 @@ an element that `Desktop.elements` found, whose middle it is when the action's t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol
 
@@ -218,7 +218,9 @@ def action_of(value: Action | CarriesAction) -> Action:
 
 def _made_from(value: object) -> str:
     """How to make actions of what was given instead, where that is plain."""
-    if isinstance(value, list | tuple) and value and all(isinstance(item, Action) for item in value):
+    if isinstance(value, Iterator) or (
+        isinstance(value, list | tuple | set) and all(isinstance(item, Action) for item in value)
+    ):
         return ": unpack them with *, as in perform(*actions)"
     if isinstance(value, type) and issubclass(value, Action):
         return f": make one, as in {value.__name__}(...)"

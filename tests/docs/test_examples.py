@@ -25,6 +25,7 @@ PRINTED = {
         "menuitem File True\nhello\n",
         "",
         "Save As\nhello\n",
+        "True True\n[]\n",
         "text Press Return ocr\n",
         "hello from /usr 1 error\n",
         "Size(width=1280, height=800)\n",

@@ -5,6 +5,8 @@ A sample of the pages of each kind is opened; all of them with DESKHAND_EVIDENCE
 
 from __future__ import annotations
 
+import html
+import importlib
 import inspect
 import os
 import re
@@ -140,6 +142,36 @@ def test_every_name_of_the_reference_is_on_its_page(site: Path) -> None:
             assert any(each.startswith("deskhand.") for each in ids), name
         else:
             assert {f"deskhand.{each}" for each in room.names.split()} <= ids
+
+
+@pytest.mark.soak
+def test_the_pages_of_modules_begin_with_their_docstrings_and_examples_are_code(site: Path) -> None:
+    for name, room in reference.API.items():
+        text = (site / f"reference/{name}.html").read_text()
+        # Markdown takes the marks of an example for quotes in quotes.
+        assert not re.search(r"<blockquote>\s*<blockquote>", text), name
+        first = room.names.split()[0]
+        if room.whole:
+            docstring = inspect.getdoc(importlib.import_module(f"deskhand.{first}")) or ""
+            words = re.findall(r"\w+", docstring.partition("\n")[0])
+            shown = re.findall(r"\w+", html.unescape(re.sub(r"<[^>]+>", "", text.partition("</h1>")[2])))
+            assert " ".join(words) in " ".join(shown[:200]), name
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_plot_of_the_benchmark_is_shown(site: Path, width: int) -> None:
+    with chromium() as browser:
+        opened = Opened(browser.new_page(viewport={"width": width, "height": 844}))
+        opened.page.goto((site / "docs/benchmarks.html").as_uri())
+        drawn, shown, over = opened.page.evaluate(
+            "(plot => [plot.naturalWidth, plot.getBoundingClientRect().width,"
+            " document.documentElement.scrollWidth > innerWidth])(document.querySelector('img[src$=\"bench.svg\"]'))"
+        )
+        assert drawn > 0
+        assert shown >= 600
+        assert not over
+        assert opened.wrong == []
 
 
 def test_every_error_says_what_to_do() -> None:

@@ -362,7 +362,9 @@ def test_the_async_surface_is_the_same(original: type, twin: type, by_nature: se
             if mine.return_annotation == "Shell":
                 mine = mine.replace(return_annotation="AsyncShell")
             of_twins = [
-                each.replace(annotation="AsyncLocator") if each.annotation == "Locator" else each
+                each.replace(annotation=f"Async{each.annotation}")
+                if str(each.annotation).startswith("Locator")
+                else each
                 for each in mine.parameters.values()
             ]
             mine = mine.replace(parameters=of_twins)

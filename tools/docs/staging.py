@@ -31,7 +31,8 @@ def stage(folder: Path) -> None:
         folder: Its `pages` are made anew.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(Path(__file__).parent / "mkdocs.yml", folder)
+    for settings in ("mkdocs.yml", "docstrings.py"):
+        shutil.copy(Path(__file__).parent / settings, folder)
     folder = folder / "pages"
     shutil.rmtree(folder, ignore_errors=True)
     sources = {

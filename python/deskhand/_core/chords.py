@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _LONGEST_KEPT = 200
 _PLUS = re.compile(r"(\+)")
 # Other programs' spellings of a modifier before a key: GTK's `<ctrl>s`, Emacs' `C-s`, a terminal's `^s`.
-_ELSEWHERE = re.compile(r"<(\w+)>|([CMAS])-|(\^)|(\w+)[ ,]+(?=\S)")
+_ELSEWHERE = re.compile(r"<(\w+)>[-+]?(?=.)|([CMAS])-|(\^)|(\w+)[ ,]+(?=\S)")
 _LETTERS = {"C": "ctrl", "M": "alt", "A": "alt", "S": "shift", "^": "ctrl"}
 _HEX_TAIL = re.compile(r"[0-9a-fA-F]{4,6}")
 

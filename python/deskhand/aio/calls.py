@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
 
-_P = TypeVar("_P")
+_P_co = TypeVar("_P_co", covariant=True)
 _T = TypeVar("_T")
 _STOP_PERIOD = 0.05
 
@@ -90,10 +90,10 @@ class Calls:
             await asyncio.shield(asyncio.to_thread(result.close))
 
 
-class Part(Generic[_P]):
+class Part(Generic[_P_co]):
     """A part of a desktop, such as its clipboard. Its calls are calls of the desktop."""
 
-    def __init__(self, calls: Calls, part: _P) -> None:
+    def __init__(self, calls: Calls, part: _P_co) -> None:
         """Run calls of `part` as those of the desktop are run."""
         self._calls = calls
         self._part = part
@@ -102,7 +102,7 @@ class Part(Generic[_P]):
         return await self._calls._call(function)  # noqa: SLF001 # of the same module
 
 
-def of_part(part: Part[_P]) -> _P:
+def of_part(part: Part[_P_co]) -> _P_co:
     """What a part's calls are made of; anything else is given back, to be refused by whoever takes it."""
     return part._part if isinstance(part, Part) else part  # noqa: SLF001 # of the same module
 

@@ -7,9 +7,9 @@ next safe point; what it held is released, or the command ended, before `Cancell
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack
 
-from deskhand.aio.calls import Calls, Part
+from deskhand.aio.calls import Calls, Part, of_part
 from deskhand.aio.parts import (
     AsyncClipboard,
     AsyncHost,
@@ -19,6 +19,7 @@ from deskhand.aio.parts import (
     AsyncWindows,
 )
 from deskhand.desktop.control import Control, Hold
+from deskhand.desktop.performing import UNTIL_TIMEOUT
 from deskhand.launchers import targets
 
 if TYPE_CHECKING:
@@ -293,6 +294,10 @@ class AsyncDesktop(Calls):
         """Whether it has a machine of its own, a container: see `machine`."""
         return self.desktop.has_machine
 
+    async def release(self) -> None:
+        """Release every key and button that is held, and return when the other side has done so."""
+        return await self._call(lambda: self.desktop.release())
+
     @property
     def clipboard(self) -> AsyncClipboard:
         """The clipboard."""
@@ -326,11 +331,20 @@ class AsyncDesktop(Calls):
         format: Format = "png",
         quality: int = 80,
         elements: bool = False,
+        until: AsyncLocator | Callable[[Observation], object] | Literal[True] = True,
+        timeout: float = UNTIL_TIMEOUT,
     ) -> Observation:
         """Carry out actions in order and return what the screen answered."""
         return await self._call(
             lambda: self.desktop.perform(
-                *actions, settle=settle, size=size, format=format, quality=quality, elements=elements
+                *actions,
+                settle=settle,
+                size=size,
+                format=format,
+                quality=quality,
+                elements=elements,
+                until=of_part(until) if isinstance(until, Part) else until,
+                timeout=timeout,
             )
         )
 
@@ -368,10 +382,6 @@ class AsyncDesktop(Calls):
         return AsyncLocator(
             self, self.desktop.find(role, name, label=label, exact=exact, text=text, states=states, nth=nth, ocr=ocr)
         )
-
-    async def release(self) -> None:
-        """Release every key and button that is held, and return when the other side has done so."""
-        return await self._call(lambda: self.desktop.release())
 
     async def start(
         self,

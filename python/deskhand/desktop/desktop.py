@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from deskhand._core.arguments import (
     expect,
@@ -26,13 +26,11 @@ from deskhand.desktop.connection import NO_MACHINE
 from deskhand.desktop.control import Control, ask_for_help
 from deskhand.desktop.handle import Handle
 from deskhand.desktop.health import examine_desktop
-from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
 from deskhand.desktop.operations import Operation
 from deskhand.desktop.performed_elements import open_elements
-from deskhand.desktop.performing import Performance, plain_actions, settings_of
+from deskhand.desktop.performing import UNTIL_TIMEOUT, Performance, plain_actions, settings_of
 from deskhand.desktop.programs import start_program
-from deskhand.desktop.search import Search, make_query
 from deskhand.desktop.window_list import Windows
 from deskhand.errors import UnsupportedAction
 from deskhand.machine.program_arguments import check_timeout, program_directory, program_variables, program_words
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.help_requests import HelpRequest
+    from deskhand.desktop.locator import Locator
     from deskhand.machine.program import Program
 
 _T = TypeVar("_T")
@@ -114,6 +113,8 @@ class Desktop(Handle):
         format: Format = "png",
         quality: int = 80,
         elements: bool = False,
+        until: Locator | Callable[[Observation], object] | Literal[True] = True,
+        timeout: float = UNTIL_TIMEOUT,
     ) -> Observation:
         """Carry out actions in order and return what the screen answered.
 
@@ -131,9 +132,14 @@ class Desktop(Handle):
             quality: 1...100, for `jpeg` and `webp`.
             elements: Whether the observation has the elements too (`Desktop.elements`), read when the screen has settled. That
                 takes 2 s at most where applications do not answer. For a policy it is the operation `elements` before this one.
+            until: What has to hold besides when the screen has settled: that an element shows (a locator), or that a function
+                of the observation returns something true. It is asked when the screen has changed, and twice a second. Each
+                look is a `perform` without actions of its own for a policy and in a record.
+            timeout: Seconds to wait for `until` after the actions.
 
         Returns:
-            One observation, taken when the screen had settled, or at the timeout (`settled=False`).
+            One observation, taken when the screen had settled, or at the timeout (`settled=False`); with `until`, the one that
+            it held for. What changed is told since before the actions.
 
         Raises:
             ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...), or the desktop has no elements
@@ -149,19 +155,25 @@ class Desktop(Handle):
             Reconnected: The connection broke and was made anew. The action under way may have been done or not.
             BackendError: The other side refused something. Whatever was pressed has been released.
             DeskhandTimeout: The application did not take a text to paste. The clipboard has its old content; a note on the
-                error names what is missing.
+                error names what is missing. Or `until` did not hold in time, after the actions.
         """
         settings = settings_of(settle)
         check_format(format, quality)
         picture_size(size, self.size)
         plain = plain_actions(actions)
         # The hot path has no call more.
+        condition = None
+        if until is not True or timeout != UNTIL_TIMEOUT:
+            from deskhand.desktop.until import Condition  # noqa: PLC0415 # as in `find`
+
+            condition = Condition(self._core, until, timeout)
         if elements is not False and expect_flag("perform: elements", elements):
             self._view.operate_before(lambda: self._view.operation("elements"), partial(open_elements, self._core))
         performance = Performance(
             self._core, plain, settings, size=size, format=format, quality=quality, elements=elements
         )
-        return self._view.operate(lambda: self._view.operation("perform", actions=plain), performance.carry_out)
+        seen = self._view.operate(lambda: self._view.operation("perform", actions=plain), performance.carry_out)
+        return seen if condition is None else condition.wait(seen, performance, self.release, self._view)
 
     def screenshot(
         self,
@@ -255,21 +267,13 @@ class Desktop(Handle):
         Raises:
             ActionError: An argument is impossible.
         """
+        # A program that only clicks and types need not import it.
+        from deskhand.desktop.locator import Locator  # noqa: PLC0415
+        from deskhand.desktop.search import Search, make_query  # noqa: PLC0415
+
         expect_flag("find: ocr", ocr)
         query = make_query(role, name, label=label, exact=exact, text=text, states=states, nth=nth)
         return Locator(Search(self._view, (query,), ocr=ocr), self.perform)
-
-    def release(self) -> None:
-        """Release every key and button that is held, and return when the other side has done so."""
-        core = self._core
-
-        def release() -> None:
-            with core.turn(shows=False):
-                core.control.refuse_if_held()
-                core.release()
-                core.backend.round_trip()
-
-        self._view.ungated(release)
 
     # --- programs, the screen ---
 

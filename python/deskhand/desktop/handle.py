@@ -181,6 +181,18 @@ class Handle:
 
     # --- the end ---
 
+    def release(self) -> None:
+        """Release every key and button that is held, and return when the other side has done so."""
+        core = self._core
+
+        def release() -> None:
+            with core.turn(shows=False):
+                core.control.refuse_if_held()
+                core.release()
+                core.backend.round_trip()
+
+        self._view.ungated(release)
+
     def interrupt(self) -> None:
         """From another thread: stop the call under way. It releases what it holds and raises."""
         self._core.interrupt()

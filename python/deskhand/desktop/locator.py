@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from deskhand._core.observation import Observation
     from deskhand.actions import Action
+    from deskhand.desktop.connection import Core
 
 _OPTIONS = ("option", "listitem", "menuitem", "menuitemradio", "menuitemcheckbox", "cell")
 _WRITTEN_IN = {"textbox", "combobox", "spinbutton"}
@@ -237,6 +238,9 @@ class Locator:
             self._perform(KeyPress(["alt", "Down"]))
 
     # --- waiting ---
+
+    def _is_of(self, core: Core) -> bool:
+        return self._search.is_of(core)
 
     def _expectations(self) -> Expectations:
         return Expectations(self._search)

@@ -40,12 +40,7 @@ from deskhand.desktop.performed_elements import reach_elements, read_elements
 from deskhand.desktop.sending import Sender
 from deskhand.desktop.translate import translate
 from deskhand.desktop.watcher import GRACE
-from deskhand.errors import (
-    ActionError,
-    DeskhandError,
-    ServerSilent,
-    shown,
-)
+from deskhand.errors import ActionError, DeskhandError, ServerSilent, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,18 +67,25 @@ _NO_WAIT_AFTER = (
 # Actions whose input goes to the window with the focus; all other input goes to the one under the pointer.
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 
+UNTIL_TIMEOUT = 30.0
+"""Seconds that a condition is waited for unless the caller says otherwise; see `deskhand.desktop.until`."""
+
 
 class Performance:
-    """One `Desktop.perform`, from its actions to the observation."""
+    """One `Desktop.perform`, from its actions to the observation.
+
+    Attributes:
+        actions: What it does.
+        elements: Whether the observation has the elements too.
+        before: The screen's generation before it, when it has been carried out.
+    """
 
     __slots__ = (
-        "_actions",
         "_aimed",
         "_backend",
         "_clock",
         "_core",
         "_drops",
-        "_elements",
         "_format",
         "_paster",
         "_pointer_moved",
@@ -91,8 +93,12 @@ class Performance:
         "_quality",
         "_sender",
         "_settings",
+        "_since",
         "_size",
         "_watch",
+        "actions",
+        "before",
+        "elements",
     )  # fmt: skip
 
     def __init__(
@@ -105,19 +111,22 @@ class Performance:
         format: Format,
         quality: int,
         elements: bool,
+        since: int | None = None,
     ) -> None:
-        """See `Desktop.perform`; `settings` None does not wait."""
+        """See `Desktop.perform`; `settings` None does not wait. What changed is told from the generation `since`, if given."""
         self._core = core
         self._backend = core.backend
         self._watch = core.watch
         self._pressed = core.pressed_keys
         self._clock = core.clock
-        self._actions = actions
+        self.actions: Sequence[Action] = actions
         self._settings = settings
         self._size = size
         self._format = format
         self._quality = quality
-        self._elements = elements
+        self.elements: bool = elements
+        self._since = since
+        self.before: int = 0
         self._sender = Sender(core, settings)
         self._paster = Paster(core, self._sender, settings)
         self._pointer_moved = False
@@ -126,13 +135,27 @@ class Performance:
         # Which actions are done where elements are by then, or from there, and whether a button is held then.
         self._aimed: dict[int, bool] = {}
 
+    def again(self) -> Performance:
+        """A look at the same, without the actions. What changed is told since before them."""
+        shown_last = [action for action in self.actions if isinstance(action, Zoom)][-1:]
+        return Performance(
+            self._core,
+            shown_last,
+            self._settings,
+            size=self._size,
+            format=self._format,
+            quality=self._quality,
+            elements=self.elements,
+            since=self.before,
+        )
+
     def carry_out(self) -> Observation:
         """Do it.
 
         Raises:
             DeskhandError: See `Desktop.perform`. Whatever was pressed has been released.
         """
-        secret = any(isinstance(action, Type) and isinstance(action.text, Secret) for action in self._actions)
+        secret = any(isinstance(action, Type) and isinstance(action.text, Secret) for action in self.actions)
         return self._perform_secretly() if secret else self._perform()
 
     def _perform(self) -> Observation:
@@ -153,10 +176,10 @@ class Performance:
                     except DeskhandError as refused:
                         told = refused
                 index = self._sender.index
-                if isinstance(told, ServerSilent) and self._actions:
+                if isinstance(told, ServerSilent) and self.actions:
                     index = index or 0
                 if isinstance(told, DeskhandError) and index is not None:
-                    told.note_progress(index, self._actions[index].type, index)
+                    told.note_progress(index, self.actions[index].type, index)
                 if told is not error:
                     raise told from None
                 raise
@@ -199,7 +222,7 @@ class Performance:
         result = self._paster.end(result)
         settled = self._clock()
         elements = None
-        if self._elements:
+        if self.elements:
             elements, result = read_elements(self._core, result)
         try:
             left = None if self._sender.limit is None else max(0.0, sent + self._sender.limit - settled)
@@ -208,12 +231,12 @@ class Performance:
         except ServerSilent:
             result = replace(result, settled=False, reason=Reason.SERVER_SILENT)
         self._notice_pointer()
-        changes = self._watch.changes()
+        changes = self._watch.changes(self._since)
+        self.before = self._watch.before
         self._sender.refuse_blocked(changes)
         captured = self._clock()
         reason = Reason.QUIET if result.reason is Reason.UNCHANGED and self._sender.stirred else result.reason
-        zooms = [action.region for action, _ in planned if isinstance(action, Zoom)]
-        zoom = zooms[-1] if zooms else None
+        zoom = next((action.region for action, _ in reversed(planned) if isinstance(action, Zoom)), None)
         shot = self._watch.picture(self._size, zoom, cursor=True, format=self._format, quality=self._quality)
         encoded = self._clock()
         busy: tuple[Rect, ...] = ()
@@ -250,7 +273,7 @@ class Performance:
 
     def _aim(self, index: int) -> tuple[Action, Sequence[Step]]:
         """An action where its elements and the pointer are now."""
-        action = self._actions[index]
+        action = self.actions[index]
         if refs := elements_of(action):
             action = at_points(action, reach_elements(self._core, refs, self._settings))
         else:
@@ -295,7 +318,7 @@ class Performance:
         # Whether the pointer is at an element then, wherever that is.
         elsewhere = False
         size = self._sender.planned_size = self._core.size
-        for index, given in enumerate(self._actions):
+        for index, given in enumerate(self.actions):
             self._watch.check_stop()
             action = given
             try:

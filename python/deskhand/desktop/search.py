@@ -18,6 +18,7 @@ from deskhand.errors import ActionError, DeskhandError, DeskhandTimeout, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from deskhand.desktop.connection import Core
     from deskhand.desktop.view import View
 
 _LOOK_AGAIN = 0.04
@@ -151,6 +152,10 @@ class Search:
 
         self.wait(look, timeout, lambda _: DeskhandTimeout(f"waited {timeout:g} s for the elements"))
         return found[0]
+
+    def is_of(self, core: Core) -> bool:
+        """Whether it looks at this desktop."""
+        return self._view.core is core
 
     def can_reach(self, element: Element) -> bool:
         """Whether an element that was read can be used, or may be when it is scrolled to."""

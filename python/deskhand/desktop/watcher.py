@@ -80,10 +80,10 @@ class Watch:
         self._seen = self._screen.generation
         self._ambient.forget()
 
-    def changes(self) -> list[Rect]:
-        """What changed since `catch_up`."""
+    def changes(self, since: int | None = None) -> list[Rect]:
+        """What changed since `catch_up`, or since that generation."""
         self._find_mark(self._screen.generation)
-        return [Rect(*rect) for rect in self._screen.changes(self.before)]
+        return [Rect(*rect) for rect in self._screen.changes(self.before if since is None else since)]
 
     def _find_mark(self, seen: int) -> None:
         """Assign what was seen before the mark came to before. `seen` must be known before this is called."""

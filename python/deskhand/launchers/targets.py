@@ -125,8 +125,14 @@ def launch(
         return opened(launched, policy, ask, audit)
     if backend != "local":
         near = nearest(expect_text("launch: backend", backend), _BACKENDS)
-        hint = f"did you mean {near[0]!r}?" if near else "a program is started by desktop.start(...)"
-        raise ActionError(f"launch: backend is 'local' or 'docker', not {shown(backend)}", hint)
+        hint, said = "a program is started by desktop.start(...)", shown(backend)
+        if near:
+            hint = f"did you mean {near[0]!r}?"
+        elif ":" in backend:
+            hint = "what runs already is opened by connect(...), as in connect('x11::99') or connect('vnc://host:1')"
+            # Shown only in part: it may hold a password.
+            said = shown(f"{backend.partition(':')[0]}:...")
+        raise ActionError(f"launch: backend is 'local' or 'docker', not {said}", hint)
     if options:
         raise ActionError(f"a local desktop has no such option: {', '.join(options)}")
     from deskhand.launchers.local.launch import launch_local  # noqa: PLC0415 # a program that connects needs no launcher
