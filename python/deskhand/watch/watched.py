@@ -15,7 +15,7 @@ from deskhand.desktop.access import core_of, keep, latest
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.watch.hands import Hands
 from deskhand.watch.mirror import Mirror
-from deskhand.watch.operation_list import Operations
+from deskhand.watch.operation_list import Denials, Operations
 from deskhand.watch.pointing import Pointing
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class Watched:
         self._seldom = 0
         self._end_questions: Callable[[], None] | None = None
         keep(desktop, self.operations)
+        # A policy stands before that list: what it denies comes no further.
+        keep(desktop, Denials(self.operations), first=True)
         if questions is not None:
             self._end_questions = questions.listen(lambda _: self._notify())
 

@@ -1,6 +1,6 @@
 // The element below the viewer's pointer: asked for while it rests on the picture, outlined and named.
 
-import { draw, get, make, toast } from "./dom.js";
+import { draw, get, make } from "./dom.js";
 
 /** @typedef {{at: number[], element: {ref: string, role: string, name: string, box: number[] | null} | null, none: string}} Found */
 
@@ -35,7 +35,6 @@ export class Pointed {
     this.on = !this.on;
     get("elements").setAttribute("aria-pressed", String(this.on));
     this.clear();
-    if (this.on) toast("Rest the pointer on the picture, or touch it, to see the element there.", "note");
   }
 
   /** @param {{x: number, y: number}} at */
