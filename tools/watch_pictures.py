@@ -173,6 +173,37 @@ def asks(desktop: Desktop) -> threading.Thread:
     return thread
 
 
+def point(viewer: Viewer, desktop: Desktop) -> None:
+    """Rest the pointer on the menu that opens files."""
+    place = bare(desktop).find("menuitem", "File", exact=True).element().point
+    viewer.page.click("#elements")
+    if place is not None:
+        viewer.page.mouse.move(*viewer.at(*place))
+    viewer.wait_shown("#pointed")
+
+
+def at_work(viewer: Viewer, desktop: Desktop, take: Callable[[str], None]) -> None:
+    """The agent acts, an element is pointed to, and a command is denied."""
+    desktop.find("menuitem", "Edit").click()
+    desktop.perform(KeyPress(["Escape"]))
+    with contextlib.suppress(DeskhandError):
+        desktop.perform(LeftClick((5000, 5000)))
+    viewer.wait("document.querySelectorAll('#operations .failed').length > 0")
+    viewer.page.locator("#operations li", has_text="left mouse click e").first.click()
+    take("live")
+    point(viewer, desktop)
+    take("elements")
+    viewer.page.click("#elements")
+    thread = asks(desktop)
+    viewer.wait_shown(".question")
+    take("question")
+    viewer.page.locator(".question button", has_text="Deny").click()
+    thread.join()
+    viewer.wait_hidden(".question")
+    viewer.wait_shown("#operations .denied")
+    take("denied")
+
+
 def one_desktop(album: Album, desktop: Desktop, server: Server, *, scheme: str, size: str) -> None:
     """All scenes of one desktop, in one window."""
     link = server.link("watch", "control", "approve", name="Ada")
@@ -182,19 +213,7 @@ def one_desktop(album: Album, desktop: Desktop, server: Server, *, scheme: str, 
             album.take(viewer.page, f"{size}{name}-{scheme}")
 
         viewer.wait_live(desktop)
-        desktop.find("menuitem", "Edit").click()
-        desktop.perform(KeyPress(["Escape"]))
-        with contextlib.suppress(DeskhandError):
-            desktop.perform(LeftClick((5000, 5000)))
-        viewer.wait("document.querySelectorAll('#operations .failed').length > 0")
-        viewer.page.locator("#operations li", has_text="left mouse click e").first.click()
-        take("live")
-        thread = asks(desktop)
-        viewer.wait_shown(".question")
-        take("question")
-        viewer.page.locator(".question button", has_text="Deny").click()
-        thread.join()
-        viewer.wait_hidden(".question")
+        at_work(viewer, desktop, take)
         desktop.hand_over("Please sign in to the shop: I have no password for it.")
         viewer.wait_shown(".request")
         take("request")

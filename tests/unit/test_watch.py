@@ -8,10 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand import ActionError, Desktop, KeyPress, Move, PolicyDenied, PressKeys, ReleaseKeys, Scroll, Type, watch
+from deskhand import (
+    ActionError,
+    Answer,
+    ClassPolicy,
+    Desktop,
+    Guard,
+    KeyPress,
+    Move,
+    PolicyDenied,
+    PressKeys,
+    RateLimits,
+    ReleaseKeys,
+    Scroll,
+    Type,
+    watch,
+)
 from deskhand._core.redaction import Secret
 from deskhand.actions import Drag, LeftClick, MouseDown
 from deskhand.backends.memory import MemoryBackend
+from deskhand.desktop.access import keep
 from deskhand.desktop.control_state import ControlEvent
 from deskhand.desktop.operations import Holder, Operation
 from deskhand.watch.grants import Grants
@@ -21,6 +37,7 @@ from deskhand.watch.operation_list import Operations
 from deskhand.watch.peers import Place, _encoded, _number, is_inside
 from deskhand.watch.site import Site, is_loopback
 from deskhand.watch.viewer import PROTOCOL, Viewer
+from deskhand.watch.watched import Watched
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -328,7 +345,7 @@ def test_operations_change_in_place_and_are_bounded() -> None:
     operations.after(operation, token, PolicyDenied("shell", "no <b>"))
     _, (row,) = operations.newer(revision)
     assert (row["state"], row["milliseconds"], row["text"]) == (
-        "refused", 250.0, "the policy denies shell: no <b>",
+        "denied", 250.0, "the policy denies shell: no <b>",
     )  # fmt: skip
     assert len(changes) == 2
     for _ in range(600):
@@ -337,6 +354,55 @@ def test_operations_change_in_place_and_are_bounded() -> None:
     # It was pushed out meanwhile.
     operations.after(operation, token, None)
     assert len(operations.newer(0)[1]) == 500
+
+
+def _asked(text: str) -> Answer:
+    return Answer(allow=False, by="Ada", note=text)
+
+
+@pytest.mark.parametrize(
+    ("act", "title", "reason"),
+    [
+        (lambda desktop: desktop.clipboard.read(), "get clipboard", "denied"),
+        (
+            lambda desktop: desktop.perform(Type(Secret("word"))),
+            "type ***",
+            "it was asked about: Ada said no (not <b>)",
+        ),
+        (
+            lambda desktop: desktop.perform(LeftClick((2, 3)), Type("x")),
+            "left mouse click 2, 3 · type “x”",
+            "actions are left",
+        ),
+        (lambda desktop: desktop.also(Guard(policy=ClassPolicy(allow=()))).screenshot(), "screenshot", "no one to ask"),
+    ],
+)
+def test_what_a_policy_or_a_person_denies_is_listed(act: Any, title: str, reason: str) -> None:
+    policy = ClassPolicy(deny=["clipboard_read"])
+    limits = RateLimits(max_actions=1)
+    with Desktop(MemoryBackend((100, 80))) as desktop:
+        judged = keep(desktop, Guard(policy=policy, ask=lambda *_: _asked("not <b>"), limits=limits))
+        watched = Watched("desktop", judged, agent=True)
+        judged.screenshot()
+        with pytest.raises(PolicyDenied):
+            act(judged)
+        _, rows = watched.operations.newer(0)
+        watched.close()
+    assert [row["state"] for row in rows] == ["done", "denied"]
+    assert rows[1]["title"].startswith(title)
+    assert reason in rows[1]["text"]
+    assert "word" not in str(rows)
+
+
+def test_what_is_denied_in_a_private_hold_is_not_listed() -> None:
+    with Desktop(MemoryBackend((100, 80))) as desktop:
+        judged = keep(desktop, Guard(policy=ClassPolicy(deny=["shell"])))
+        watched = Watched("desktop", judged, agent=True)
+        with judged.control.take("Ada", private=True) as hold, pytest.raises(PolicyDenied):
+            hold.desktop.host.run("cat secret")
+        _, rows = watched.operations.newer(0)
+        watched.close()
+    assert "secret" not in str(rows)
 
 
 class _Idle(Viewer):

@@ -233,6 +233,8 @@ MALFORMED = [
     '{"type": "button", "x": 1, "y": 1, "button": "sixth", "down": true, "modifiers": []}',
     '{"type": "wheel", "x": 1, "y": 1, "across": 0, "down": 1000, "modifiers": []}',
     '{"type": "text", "text": 5}',
+    '{"type": "point", "x": -1, "y": 1}',
+    '{"type": "point", "x": 1}',
     '{"type": "take"}',
     '{"type": "__class__"}',
     "[" * 100_000,

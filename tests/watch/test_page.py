@@ -365,12 +365,18 @@ def test_questions_are_shown_completely_and_answered(
     thread.join(60)
     assert "Ada" in str(answers)
     viewer.wait_hidden(".question")
+    for each in (viewer, watcher):
+        each.wait_text("#operations .denied .title", "host shell: true")
+        assert "denied" in each.text("#operations .denied .about")
+        assert each.text("#operations .denied .text") == answers[0]
     thread = _asks(desktop, answers)
     viewer.wait_shown(".question")
     viewer.page.locator(".question button", has_text="Allow once").click()
     thread.join(60)
     assert answers[1] == 0
     assert questions.pending == ()
+    viewer.wait_text("#operations .done .title", "host shell: true")
+    assert viewer.page.evaluate("document.querySelectorAll('#operations .denied').length") == 1
 
 
 def test_a_request_for_help_is_shown_and_declined(

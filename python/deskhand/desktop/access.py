@@ -50,11 +50,12 @@ def is_judged(desktop: Desktop) -> bool:
     return _view_of(desktop).judged
 
 
-def keep(desktop: _D, *interceptors: Interceptor) -> _D:
-    """Put the owner's interceptors into the gate of a desktop, for its whole life."""
+def keep(desktop: _D, *interceptors: Interceptor, first: bool = False) -> _D:
+    """Put the owner's interceptors into the gate of a desktop, for its whole life: behind those that are there, or first."""
     check_interceptors("keep", interceptors)
     view = _view_of(desktop)
-    view.core.interceptors = view.interceptors = (*view.interceptors, *interceptors)
+    there = view.interceptors
+    view.core.interceptors = view.interceptors = (*interceptors, *there) if first else (*there, *interceptors)
     view.gated = view.gated or bool(interceptors)
     return desktop
 

@@ -12,10 +12,8 @@ from deskhand._native import accessibility_address
 from deskhand.errors import BackendError, ConnectFailed, UnsupportedAction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from deskhand.backends.protocols import Backend
-    from deskhand.desktop.watcher import Watch
     from deskhand.machine.interface import Inside
 
 _POLL = 0.01
@@ -49,13 +47,20 @@ def connect(name: str, environment: Mapping[str, str], timeout: float) -> Sessio
     return Session(_open(found, timeout), timeout)
 
 
-def connect_inside(inside: Inside, backend: Backend, watch: Watch, timeout: float) -> Session:
+def connect_inside(
+    inside: Inside, rest: Callable[[float], object], clock: Callable[[], float], timeout: float
+) -> Session:
     """Connect to the bus on a machine of the desktop's own.
+
+    Args:
+        inside: The machine.
+        rest: Waits for so many seconds, between two tries.
+        clock: Seconds.
+        timeout: Seconds.
 
     Raises:
         BackendError: It cannot be reached within `timeout` seconds, or refuses.
     """
-    clock = watch.clock
     deadline = clock() + timeout
     while True:
         try:
@@ -64,8 +69,7 @@ def connect_inside(inside: Inside, backend: Backend, watch: Watch, timeout: floa
             # Nobody waited for it when the desktop was started.
             if clock() >= deadline:
                 raise BackendError(f"cannot reach the accessibility bus: {error.reason}") from error
-            watch.check_stop()
-            backend.wait(_POLL)
+            rest(_POLL)
         else:
             return Session(entered, max(_POLL, deadline - clock()))
 

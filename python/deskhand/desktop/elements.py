@@ -7,6 +7,7 @@ kept of their answers, is in Rust (`rust/elements`).
 from __future__ import annotations
 
 import math
+import threading
 from typing import TYPE_CHECKING
 
 from deskhand._core.elements import Element, Elements
@@ -18,10 +19,11 @@ from deskhand.desktop.stillness import Stillness
 from deskhand.errors import ActionError, BackendError, DeskhandTimeout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from deskhand._core.window import Window
     from deskhand._native import Elements as Session
+    from deskhand._native import Screen
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.watcher import Watch
     from deskhand.machine.interface import Inside
@@ -46,6 +48,7 @@ class ElementReader:
         "_generation",
         "_inside",
         "_known",
+        "_opening",
         "_session",
         "_tree",
         "_watch",
@@ -61,6 +64,8 @@ class ElementReader:
         self._watch = watch
         self._environment = environment
         self._session: Session | None = None
+        # Who looks on opens it beside the calls.
+        self._opening = threading.Lock()
         self._generation = -1
         self._windows: list[Window] = []
         self._known = Elements()
@@ -72,21 +77,30 @@ class ElementReader:
         """The screen's generation that the elements were last read at; -1 before the first time."""
         return self._generation
 
-    def open(self, timeout: float) -> Session:
+    def open(self, timeout: float, rest: Callable[[float], object] | None = None) -> Session:
         """Connect to the accessibility bus, where that is not done yet.
+
+        Args:
+            timeout: Seconds.
+            rest: Waits for so many seconds, for whoever calls this without a turn.
 
         Raises:
             UnsupportedAction: This desktop has no accessibility bus.
             BackendError: The bus refuses.
         """
-        if self._session is None:
-            inside = self._inside
-            self._session = (
-                connect(self._backend.name, self._environment, timeout)
-                if inside is None
-                else connect_inside(inside, self._backend, self._watch, timeout)
-            )
-        return self._session
+        with self._opening:
+            if self._session is None:
+                inside = self._inside
+                self._session = (
+                    connect(self._backend.name, self._environment, timeout)
+                    if inside is None
+                    else connect_inside(inside, rest or self._rest, self._watch.clock, timeout)
+                )
+            return self._session
+
+    def _rest(self, seconds: float) -> None:
+        self._watch.check_stop()
+        self._backend.wait(seconds)
 
     def read(
         self, timeout: float, *, deep: bool = False, target: str | None = None, scrolling: bool = False
@@ -105,23 +119,16 @@ class ElementReader:
         """
         session = self.open(timeout)
         self._backend.look()
-        screen = self._backend.screen
-        generation = screen.generation
-        changed: list[tuple[int, int, int, int]] = []
-        age, moved = 0.0, False
+        generation, seen = what_changed(self._backend.screen, self._generation, self._watch.clock)
+        moved = False
         if generation != self._generation:
-            if self._generation >= 0:
-                changed = screen.changes(self._generation)
-                steps = screen.history(generation - 1)
-                age = self._watch.clock() - steps[-1][1] if steps else 0.0
             windows = self._backend.windows() if self._backend.has_windows else []
             moved = windows != self._windows
             self._windows = windows
-        places = [(window.pid or 0, _native_rect(window.rect)) for window in self._windows]
         try:
             version = None if moved or deep else self._known.version
             wanted = deep, None if target is None else int(target[1:]), scrolling
-            found = session.read((changed, age), places, timeout, version, wanted)
+            found = session.read(seen, places(self._windows), timeout, version, wanted)
         except BackendError:
             # Whoever asks next begins anew.
             self.close()
@@ -237,12 +244,40 @@ class ElementReader:
         if (session := self._session) is not None:
             session.clear_interrupt()
 
+    def forget(self, session: Session) -> None:
+        """End this connection, unless it was replaced already."""
+        if self._session is session:
+            self.close()
+
     def close(self) -> None:
         """End the connection."""
         if (session := self._session) is not None:
             self._session, self._known, self._deep, self._generation = None, Elements(), Elements(), -1
             self._tree.clear()
             session.close()
+
+
+def what_changed(
+    screen: Screen, since: int, clock: Callable[[], float]
+) -> tuple[int, tuple[list[tuple[int, int, int, int]], float]]:
+    """The screen's generation, and where it has changed since an earlier one, with the seconds since it did last.
+
+    Args:
+        screen: The screen.
+        since: The earlier generation; -1 for none.
+        clock: Seconds, as in the screen's history.
+    """
+    generation = screen.generation
+    if generation == since or since < 0:
+        return generation, ([], 0.0)
+    changed = screen.changes(since)
+    steps = screen.history(generation - 1)
+    return generation, (changed, clock() - steps[-1][1] if steps else 0.0)
+
+
+def places(windows: Sequence[Window]) -> list[tuple[int, tuple[int, int, int, int]]]:
+    """Windows as a session wants them: their processes, and where they are."""
+    return [(window.pid or 0, _native_rect(window.rect)) for window in windows]
 
 
 def _obstacle(found: Elements, element: Element) -> str | None:

@@ -68,6 +68,11 @@ class ScreenReader:
         """The screen's generation that the tree was last read at; -1 before the first time."""
         return self._tree.generation
 
+    @property
+    def tree(self) -> ElementReader:
+        """Reads the accessibility tree."""
+        return self._tree
+
     def open(self, timeout: float) -> None:
         """As `ElementReader.open`."""
         self._tree.open(timeout)

@@ -128,6 +128,7 @@ def _modifiers(what: str, value: object) -> tuple[str, ...]:
 _FIELDS: Mapping[str, Mapping[str, Callable[[str, object], Any]]] = {
     # Of every viewer.
     "ack": {"sequence": _integer(_NUMBER)},
+    "point": {"x": _integer(_LARGEST), "y": _integer(_LARGEST)},
     # Of those who may control.
     "take": {"private": expect_flag, "force": expect_flag},
     "release": {"note": _text(_SHORT, empty=True)},

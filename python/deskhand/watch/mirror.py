@@ -24,6 +24,7 @@ from deskhand.errors import DeskhandError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from deskhand._core.window import Window
     from deskhand.desktop.connection import Core
     from deskhand.desktop.desktop import Desktop
 
@@ -117,6 +118,24 @@ class Mirror:
     def size(self) -> tuple[int, int]:
         """Width and height in pixels."""
         return self._screen.size
+
+    @property
+    def screen(self) -> Screen:
+        """The copy."""
+        return self._screen
+
+    def windows(self) -> list[Window] | None:
+        """The windows, the lowest first; none over VNC, and None while the display cannot be asked.
+
+        It waits for a look of the mirror's thread: not for a loop's thread.
+
+        Raises:
+            DeskhandError: The connection has ended meanwhile.
+        """
+        backend = self._backend
+        if backend is not None:
+            return backend.windows()
+        return None if core_of(latest(self._desktop)).backend.has_windows else []
 
     def update(self, since: int) -> Update | None:
         """What has changed since a generation (-1: all), made once for all viewers who have that one; None if nothing has.

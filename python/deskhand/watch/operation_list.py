@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.observation import Observation
 from deskhand._core.redaction import one_line
 from deskhand.actions import Move
+from deskhand.errors import DesktopHeld, PolicyDenied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,10 +59,35 @@ class Operations:
         self._wall = wall
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
+        # Those that came as far as this list, by identity: each lasts as long as its call.
+        self._came: set[int] = set()
         self._rows: deque[dict[str, Any]] = deque(maxlen=_MOST)
 
     def before(self, operation: Operation) -> object:
         """See `deskhand.Interceptor`."""
+        self._came.add(id(operation))
+        row = self._row(operation)
+        if row is None:
+            return None
+        self._put(row)
+        return row, self._clock()
+
+    def came(self, operation: Operation) -> bool:
+        """Whether an operation that has ended came as far as this list; asked once."""
+        try:
+            self._came.remove(id(operation))
+        except KeyError:
+            return False
+        return True
+
+    def deny(self, operation: Operation, denied: PolicyDenied) -> None:
+        """List an operation that did not come as far as this list, because an interceptor before it denied it."""
+        row = self._row(operation)
+        if row is not None:
+            self._put({**row, **_outcome(denied)})
+
+    def _row(self, operation: Operation) -> dict[str, Any] | None:
+        """How an operation that begins is listed; None for one that is not."""
         holder, actions = operation.holder, operation.actions
         # A person's pointer is on the picture already, and its moves would leave room for nothing else.
         moves = bool(actions) and all(isinstance(action, Move) for action in actions)
@@ -72,7 +98,7 @@ class Operations:
             return None
         person = None if holder is None else one_line(holder.by, 100)
         call = operation.call
-        row = {
+        return {
             "id": next(self._numbers),
             "at": self._wall(),
             "by": person or one_line(call.agent or call.provider, 100),
@@ -81,8 +107,6 @@ class Operations:
             "state": "running",
             **_described(operation),
         }
-        self._put(row)
-        return row, self._clock()
 
     def after(self, operation: Operation, token: object, outcome: object) -> None:
         """See `deskhand.Interceptor`."""
@@ -149,6 +173,25 @@ class Operations:
         self._changed()
 
 
+class Denials:
+    """An interceptor before those of a policy: puts into the list what they deny, which comes no further."""
+
+    def __init__(self, operations: Operations) -> None:
+        """Of the list that stands behind them."""
+        self._operations = operations
+
+    def before(self, operation: Operation) -> None:
+        """See `deskhand.Interceptor`."""
+        # Another one may have had its identity, and have ended without a word.
+        self._operations.came(operation)
+
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        """See `deskhand.Interceptor`."""
+        del token
+        if not self._operations.came(operation) and isinstance(outcome, PolicyDenied):
+            self._operations.deny(operation, outcome)
+
+
 def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 1)
 
@@ -157,6 +200,9 @@ def _described(operation: Operation) -> dict[str, Any]:
     if operation.type != "perform":
         size = "" if operation.size is None else f" ({operation.size:,} bytes)"
         named = operation.type.replace("_", " ")
+        if operation.type == "safety_check":
+            checks = operation.call.safety_checks
+            named = f"{named}: {', '.join(each.message or each.code or each.id for each in checks)}"
         # What a person pastes may be a password.
         target = "***" if operation.target and operation.holder is not None else operation.target
         title = f"{named}: {target}{size}" if target else f"{named}{size}"
@@ -216,9 +262,15 @@ def _point(point: list[Any]) -> str:
 
 def _outcome(outcome: object) -> dict[str, Any]:
     if isinstance(outcome, BaseException):
-        refused = type(outcome).__name__ in {"PolicyDenied", "DesktopHeld", "RateLimited"}
+        state = (
+            "denied"
+            if isinstance(outcome, PolicyDenied)
+            else "refused"
+            if isinstance(outcome, DesktopHeld)
+            else "failed"
+        )
         text = str(outcome) or type(outcome).__name__
-        return {"state": "refused" if refused else "failed", "text": one_line(text, _LONGEST_TEXT)}
+        return {"state": state, "text": one_line(text, _LONGEST_TEXT)}
     if isinstance(outcome, Observation):
         elapsed = outcome.elapsed
         largest = sorted(outcome.rects, key=lambda rect: rect.width * rect.height, reverse=True)

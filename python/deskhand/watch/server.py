@@ -51,7 +51,7 @@ _FILES = {
     "icon.svg": ("icon.svg", "image/svg+xml"),
     **{
         f"{name}.js": (f"{name}.js", "text/javascript")
-        for name in ("dialogs", "dom", "grid", "input", "live", "main", "operations", "picture", "session")
+        for name in ("dialogs", "dom", "grid", "input", "live", "main", "operations", "picture", "pointed", "session")
     },
 }
 

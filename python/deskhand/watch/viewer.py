@@ -195,6 +195,10 @@ class LiveViewer(Viewer):
         self._told: dict[str, Any] = {}
         self._revision = 0
         self._seen = -1
+        # Where the viewer points, until it is looked up; what was found there, until it is sent.
+        self._point: tuple[int, int] | None = None
+        self._pointed: dict[str, Any] | None = None
+        self._lookup: asyncio.Task[None] | None = None
         # Acts of one viewer are done in order.
         self._act = asyncio.Lock()
 
@@ -225,11 +229,13 @@ class LiveViewer(Viewer):
             turn["answers"], self._answers = self._answers, []
         if hidden:
             # Afterwards all is sent anew.
-            self._seen = -1
+            self._seen, self._pointed = -1, None
             return turn, None, (0, 0)
         revision, rows = watched.operations.newer(self._revision)
         if rows:
             turn["operations"], self._revision = rows, revision
+        if self._pointed is not None:
+            turn["pointed"], self._pointed = self._pointed, None
         if watched.mirror.generation <= self._seen:
             return turn, None, (0, 0)
         update = await asyncio.to_thread(watched.mirror.update, self._seen)
@@ -240,6 +246,9 @@ class LiveViewer(Viewer):
 
     def _handle(self, message: dict[str, Any]) -> None:
         kind, scopes = message["type"], self.grant.scopes
+        if kind == "point":
+            self._look_up(message["x"], message["y"])
+            return
         needed = "approve" if kind == "answer" else "control"
         if needed not in scopes and not (kind == "stop" and "approve" in scopes):
             self._answer(error=f"your link is not for this: it needs the scope {needed}")
@@ -250,6 +259,21 @@ class LiveViewer(Viewer):
                 self._watched.give(self, message)
             except ActionError as error:
                 self._answer(error=one_line(str(error), 500))
+
+    def _look_up(self, x: int, y: int) -> None:
+        """Find out what is at a pixel; of several that come meanwhile, the last one counts."""
+        self._point = x, y
+        if self._lookup is None or self._lookup.done():
+            self._lookup = asyncio.ensure_future(self._look_up_all())
+            self._tasks.add(self._lookup)
+            self._lookup.add_done_callback(self._tasks.discard)
+
+    async def _look_up_all(self) -> None:
+        while self._point is not None:
+            (x, y), self._point = self._point, None
+            if not self._watched.hidden_from(self):
+                self._pointed = await self._watched.pointing.at(x, y)
+                self._news.set()
 
     async def _do(self, message: dict[str, Any]) -> None:
         async with self._act:

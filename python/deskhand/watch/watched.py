@@ -15,7 +15,8 @@ from deskhand.desktop.access import core_of, keep, latest
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.watch.hands import Hands
 from deskhand.watch.mirror import Mirror
-from deskhand.watch.operation_list import Operations
+from deskhand.watch.operation_list import Denials, Operations
+from deskhand.watch.pointing import Pointing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,7 @@ class Watched:
         self.questions: Questions | None = questions
         self.operations: Operations = Operations(self._notify)
         self.mirror: Mirror = Mirror(desktop, self._notify)
+        self.pointing: Pointing = Pointing(desktop, self.mirror)
         self.hands: Hands | None = None
         self._listeners: dict[object, Callable[[], None]] = {}
         self._lock = threading.Lock()
@@ -59,6 +61,8 @@ class Watched:
         self._seldom = 0
         self._end_questions: Callable[[], None] | None = None
         keep(desktop, self.operations)
+        # A policy stands before that list: what it denies comes no further.
+        keep(desktop, Denials(self.operations), first=True)
         if questions is not None:
             self._end_questions = questions.listen(lambda _: self._notify())
 
@@ -67,6 +71,7 @@ class Watched:
         self.release(None, "")
         if self._end_questions is not None:
             self._end_questions()
+        self.pointing.rest()
         self.mirror.stop(wait=True)
 
     # --- viewers ---
@@ -92,6 +97,8 @@ class Watched:
                 return
             self._live -= not seldom
             self._seldom -= seldom
+            if not self._live:
+                self.pointing.rest()
             if not self._live and not self._seldom:
                 self.mirror.stop()
             elif not self._live:
@@ -199,6 +206,7 @@ class Watched:
             former, self.hands = self.hands, Hands(viewer, hold, failed, self._notify, copied=copied)
         if former is not None:
             former.end("")
+        self.pointing.forget()
         self._notify()
 
     def release(self, viewer: object | None, note: str) -> None:
@@ -209,6 +217,7 @@ class Watched:
                 return
             self.hands = None
         hands.end(note)
+        self.pointing.forget()
         self._notify()
 
     def give(self, viewer: object, message: dict[str, Any]) -> None:

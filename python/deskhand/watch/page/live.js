@@ -5,6 +5,7 @@ import { button, get, make, toast } from "./dom.js";
 import { Input } from "./input.js";
 import { Operations } from "./operations.js";
 import { Picture, decode } from "./picture.js";
+import { Pointed } from "./pointed.js";
 
 /**
  * @typedef {object} State
@@ -31,6 +32,7 @@ export class Live {
     this.picture = new Picture(/** @type {HTMLCanvasElement} */ (get("picture")));
     this.operations = new Operations();
     this.input = new Input(this.picture.canvas, /** @type {HTMLTextAreaElement} */ (get("keys")), send);
+    this.pointed = new Pointed(this.picture.canvas, (event) => this.input.place(event), send);
     /** @type {State | undefined} */
     this.state = undefined;
     this.exact = false;
@@ -82,6 +84,7 @@ export class Live {
   reset() {
     this.operations.clear();
     this.picture.clear();
+    this.pointed.clear();
     this.state = undefined;
     this.cards = "";
     this.input.enable(false);
@@ -92,6 +95,7 @@ export class Live {
   async draw(data) {
     const update = await decode(data);
     if (this.picture.draw(update)) this.fit();
+    this.pointed.changed();
   }
 
   /** Fit the picture into its place, or show it pixel by pixel. */
@@ -106,7 +110,7 @@ export class Live {
     frame.style.height = `${Math.max(1, Math.floor(canvas.height * scale))}px`;
     stage.classList.toggle("exact", this.exact);
     canvas.classList.toggle("sharp", this.exact || scale * ratio >= 2);
-    get("marks").setAttribute("viewBox", `0 0 ${canvas.width} ${canvas.height}`);
+    for (const drawing of ["marks", "outline"]) get(drawing).setAttribute("viewBox", `0 0 ${canvas.width} ${canvas.height}`);
   }
 
   /** @param {State} state */
@@ -135,6 +139,7 @@ export class Live {
     if (state.hidden) {
       this.picture.clear();
       this.operations.show(undefined);
+      this.pointed.clear();
     }
     get("hands").hidden = !mine;
     this.input.enable(mine);

@@ -82,6 +82,7 @@ function take(turn) {
   if (turn.desktops) grid.put(turn.desktops);
   if (turn.state) live.show(turn.state);
   if (turn.operations) live.operations.put(turn.operations);
+  if (turn.pointed) live.pointed.show(turn.pointed);
   if (turn.answers) live.answers(turn.answers);
 }
 

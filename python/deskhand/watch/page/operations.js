@@ -160,7 +160,7 @@ function format(milliseconds) {
 /** @param {Operation} operation */
 function said(operation) {
   if (operation.state === "running") return "under way";
-  if (operation.state === "refused" || operation.state === "failed") return operation.state;
+  if (["denied", "refused", "failed"].includes(operation.state)) return operation.state;
   if (operation.changed === undefined) return "";
   return (operation.changed ? "changed" : "unchanged") + (operation.settled === false ? ", not settled" : "");
 }
