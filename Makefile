@@ -73,6 +73,8 @@ PYTEST := $(BIN)/python -m pytest -q -n 7 --dist loadfile --no-loadscope-reorder
 test: setup ## Run all tests but the long series
 	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
 
+# What they build gets no tokens of make's jobserver.
+test-rust test-python: export MAKEFLAGS =
 test-rust:
 	cargo test --workspace --quiet
 
