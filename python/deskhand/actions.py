@@ -290,7 +290,11 @@ class _Clicks(_AtPointer):
 
 
 class LeftMouseDown(_AtPointer):
-    """Press the left button and leave it pressed."""
+    """Press the left button and leave it pressed.
+
+    The press begins a new click: this waits as `LeftClick` does. It does not after another press by `LeftMouseDown` or `MouseDown`
+    that the pointer has not left since, so that a caller can make double clicks of its own timing.
+    """
 
     __slots__ = ()
     type: ClassVar[str] = "left_mouse_down"
@@ -359,7 +363,7 @@ class ForwardClick(_AtPointer):
 
 
 class MouseDown(_ButtonAtPointer):
-    """Press a button and leave it pressed: "left", "middle", "right", "back" or "forward"."""
+    """Press a button and leave it pressed: "left", "middle", "right", "back" or "forward"; waits as of `LeftMouseDown`."""
 
     __slots__ = ()
     type: ClassVar[str] = "mouse_down"

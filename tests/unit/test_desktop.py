@@ -26,6 +26,7 @@ from deskhand import (
     LeftClick,
     LeftMouseDown,
     LeftMouseUp,
+    MouseDown,
     Move,
     OutOfBounds,
     Point,
@@ -390,7 +391,9 @@ def test_everything_public_is_importable_from_the_top() -> None:
         (Drag([(50, 50), (90, 50)]), LeftClick((50, 50)), 0.5),
         (LeftClick((50, 50)), DoubleClick((90, 50)), 0.0),
         (LeftClick((50, 50)), RightClick((50, 50)), 0.0),
-        (LeftClick((50, 50)), LeftMouseDown((50, 50)), 0.0),
+        (LeftClick((50, 50)), LeftMouseDown((50, 50)), 0.5),
+        (LeftClick((50, 50)), MouseDown("left", (50, 50)), 0.5),
+        (LeftClick((50, 50)), MouseDown("right", (50, 50)), 0.0),
         (Scroll((50, 50)), Scroll((50, 50)), 0.0),
         (Move((50, 50)), DoubleClick((50, 50)), 0.0),
     ],
@@ -408,6 +411,17 @@ def test_a_click_counts_alone(
     desktop.perform(second, settle=False)
     alone = clock.now - begun
     assert abs(took - alone - least) < 0.1, "it has been long enough"
+
+
+def test_presses_of_a_callers_own_timing_do_not_wait(desktop: Desktop, clock: Clock) -> None:
+    begun = clock.now
+    desktop.perform(LeftMouseDown((50, 50)), LeftMouseUp(), LeftMouseDown(), LeftMouseUp((52, 50)), settle=False)
+    desktop.perform(LeftMouseDown((50, 50)), settle=False)
+    assert clock.now - begun < 0.5
+    desktop.perform(Move((90, 50)), LeftMouseUp(), settle=False)
+    begun = clock.now
+    desktop.perform(LeftMouseDown((50, 50)), settle=False)
+    assert clock.now - begun >= 0.3, "the pointer was elsewhere: that was a drag"
 
 
 @pytest.mark.parametrize(("told", "least"), [(1.2, 1.2), (0.1, 0.5), (9999.0, 5.0)])

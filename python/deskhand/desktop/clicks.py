@@ -8,7 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deskhand._core.events import Button, ButtonDown, PointerMove
-from deskhand.actions import BackClick, DoubleClick, Drag, ForwardClick, LeftClick, MiddleClick, RightClick, TripleClick
+from deskhand.actions import (
+    BackClick,
+    DoubleClick,
+    Drag,
+    ForwardClick,
+    LeftClick,
+    LeftMouseDown,
+    MiddleClick,
+    MouseDown,
+    RightClick,
+    TripleClick,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,6 +39,8 @@ _AFTER_DOUBLE = 0.8
 _NEAR = 10
 
 _GESTURES = (BackClick, DoubleClick, Drag, ForwardClick, LeftClick, MiddleClick, RightClick, TripleClick)
+# A caller who wants clicks of its own timing makes them of these.
+_PRESSES = (LeftMouseDown, MouseDown)
 _WHEEL = range(Button.WHEEL_UP, Button.WHEEL_RIGHT + 1)
 
 
@@ -39,16 +52,20 @@ class Clicks:
         self._at = float("-inf")
         self._point = 0, 0
         self._repeated = False
+        # The last press was an action of its own, and the pointer has stayed there since.
+        self._by_hand = False
 
-    def note(self, events: Iterable[Step], pointer: tuple[int, int], at: float) -> None:
-        """Note events sent until `at`, with the pointer there before the first of them."""
+    def note(self, action: Action, events: Iterable[Step], pointer: tuple[int, int], at: float) -> None:
+        """Note an action's events, sent until `at`, with the pointer there before the first of them."""
         pressed = False
         for event in events:
             if isinstance(event, PointerMove):
                 pointer = event.x, event.y
+                self._by_hand = self._by_hand and self._is_near(pointer)
             elif isinstance(event, ButtonDown) and event.button not in _WHEEL:
                 self._repeated = pressed and event == self._last
                 self._last, self._at, self._point, pressed = event, at, pointer, True
+                self._by_hand = isinstance(action, _PRESSES)
 
     def rest(
         self,
@@ -61,9 +78,10 @@ class Clicks:
         """Seconds to wait so that an action's first press counts as the first: 0, unless that button was just pressed there.
 
         `interval` returns the desktop's own double-click interval, in seconds. The caller times presses without a
-        release.
+        release that follow each other at one place.
         """
-        if self._last is None or not isinstance(action, _GESTURES):
+        timed = isinstance(action, _GESTURES) or (isinstance(action, _PRESSES) and not self._by_hand)
+        if self._last is None or not timed:
             return 0.0
         for event in events:
             if isinstance(event, PointerMove):
@@ -72,9 +90,11 @@ class Clicks:
                 break
         else:
             return 0.0
-        far = max(abs(pointer[0] - self._point[0]), abs(pointer[1] - self._point[1])) > _NEAR
-        if far or event != self._last or at - self._at > 2 * _LONGEST_INTERVAL:
+        if not self._is_near(pointer) or event != self._last or at - self._at > 2 * _LONGEST_INTERVAL:
             return 0.0
         given = min(interval() or 0.0, _LONGEST_INTERVAL)
         counts = max(_AFTER_DOUBLE, 2 * given) if self._repeated else max(_INTERVAL, given)
         return max(0.0, self._at + counts + _MARGIN - at)
+
+    def _is_near(self, pointer: tuple[int, int]) -> bool:
+        return max(abs(pointer[0] - self._point[0]), abs(pointer[1] - self._point[1])) <= _NEAR

@@ -299,7 +299,7 @@ class Performance:
             self._sender.type(events)
         else:
             self._sender.send(events)
-        clicks.note(events, pointer, self._clock())
+        clicks.note(action, events, pointer, self._clock())
         return pasted
 
     def _settle(self, *, at_pointer: bool) -> SettleResult:
