@@ -66,6 +66,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar, Unpack
 from deskhand.aio.calls import Calls, Part, of_part
 {parts}from deskhand.desktop.clipboard import Clipboard
 from deskhand.desktop.control import Control, Hold
+from deskhand.desktop.desktop import Desktop
 from deskhand.desktop.expect import Expectations
 from deskhand.desktop.locator import Locator
 from deskhand.desktop.machine_view import Host, Machine
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.control_state import Pause
-    from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.operations import Holder, Interceptor, Operation
     from deskhand.launchers.docker.spec import ContainerOptions
@@ -153,7 +153,7 @@ class AsyncHold:
         desktop: The desktop for the holder. Its calls do not take turns with those of the agent's object.
     """
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, hold: Hold[Desktop]) -> None:
         """Wrap a hold."""
         self._part = hold
         self.desktop: AsyncDesktop = AsyncDesktop(hold.desktop)
@@ -220,7 +220,9 @@ def main() -> int:
 
 def _part(name: str) -> list[str]:
     summary = (ast.get_docstring(_class(name)) or "").splitlines()[0]
-    return [f'\n\nclass Async{name}(Part[{name}]):\n    """{summary}"""\n', *_copies(name, "_part")]
+    # A control makes objects of its desktop's class.
+    of = f"{name}[Desktop]" if name == "Control" else name
+    return [f'\n\nclass Async{name}(Part[{of}]):\n    """{summary}"""\n', *_copies(name, "_part")]
 
 
 def _is_written(target: Path, source: str) -> bool:
@@ -275,8 +277,15 @@ def _first_line(node: ast.FunctionDef) -> str:
     return (ast.get_docstring(node) or "").partition("\n")[0]
 
 
-def _property(node: ast.FunctionDef, field: str) -> str:
+def _returns(node: ast.FunctionDef) -> str:
+    """The type of what it returns; of a class that is generic in its desktop's, the class alone."""
     returns = ast.unparse(node.returns) if node.returns else "None"
+    kind = returns.partition("[")[0]
+    return kind if kind in SOURCES else returns
+
+
+def _property(node: ast.FunctionDef, field: str) -> str:
+    returns = _returns(node)
     there = f"self.{field}.{node.name}"
     if node.name == "pointer":
         # It asks the other side, so it must not block the loop.
@@ -292,7 +301,7 @@ def _method(node: ast.FunctionDef, field: str, owner: str) -> str:
     if arguments.vararg:
         passed.append(f"*{arguments.vararg.arg}")
     passed += [f"{a.arg}={_passed(a)}" for a in arguments.kwonlyargs]
-    returns = ast.unparse(node.returns) if node.returns else "None"
+    returns = _returns(node)
     call = f"self.{field}.{node.name}({', '.join(passed)})"
     signature = ast.unparse(arguments).replace(": Locator", ": AsyncLocator")
     if returns in LAZY:

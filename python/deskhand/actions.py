@@ -292,8 +292,8 @@ class _Clicks(_AtPointer):
 class LeftMouseDown(_AtPointer):
     """Press the left button and leave it pressed.
 
-    The press begins a new click: this waits as `LeftClick` does. It does not after another press by `LeftMouseDown` or `MouseDown`
-    that the pointer has not left since, so that a caller can make double clicks of its own timing.
+    The press begins a new click: this waits as `LeftClick` does. It does not wait after another press by `LeftMouseDown` or
+    `MouseDown` that the pointer has not left since, so that a caller can make double clicks of its own timing.
     """
 
     __slots__ = ()

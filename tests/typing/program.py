@@ -17,6 +17,7 @@ from deskhand import (
     Health,
     LeftClick,
     Observation,
+    Operation,
     OutOfBounds,
     Point,
     Pool,
@@ -61,11 +62,29 @@ def on_a_desktop() -> None:
         assert_type(desktop.health(), Health)
         assert_type(desktop.machine.run("ls"), CommandResult)
         assert_type(desktop.status, tuple[str, ...])
+        with desktop.control.take("Ada") as hold:
+            assert_type(hold.desktop, Desktop)
+        desktop.also(Counter())
+        desktop.also("a counter")  # type: ignore[arg-type]
         desktop.perform("left_click")  # type: ignore[arg-type]
         desktop.screenshot(format=7)  # type: ignore[arg-type]
         desktop.click(1, 2)  # type: ignore[attr-defined]
     LeftClick("400,300")  # type: ignore[arg-type]
     Scroll((1, 2), direction=3)  # type: ignore[arg-type]
+
+
+class Counter:
+    """An interceptor."""
+
+    def before(self, operation: Operation) -> object:
+        if operation.desktop is not None:
+            assert_type(operation.desktop.screenshot(), Screenshot)
+            assert_type([window.title for window in operation.desktop.windows.list()], list[str])
+            operation.desktop.perform(Type("by an interceptor"))  # type: ignore[attr-defined]
+        return None
+
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
+        pass
 
 
 def errors() -> None:

@@ -83,7 +83,7 @@ API = {
     "operations": Room(
         "Operations",
         "What stands in the way of every call: interceptors, and the context of a model's call.",
-        "Operation Interceptor CallContext calling SafetyCheck",
+        "Operation Interceptor desktop.operations.Looks CallContext calling SafetyCheck",
     ),
     "pools": Room("Pools", "Desktops that are kept ready.", "Pool PoolStatus pool.lease.Lease"),
     "coroutines": Room(

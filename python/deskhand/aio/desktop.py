@@ -19,6 +19,7 @@ from deskhand.aio.parts import (
     AsyncWindows,
 )
 from deskhand.desktop.control import Control, Hold
+from deskhand.desktop.desktop import Desktop
 from deskhand.desktop.performing import UNTIL_TIMEOUT
 from deskhand.launchers import targets
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand.actions import Action, CarriesAction
     from deskhand.desktop.control_state import Pause
-    from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.operations import Holder, Interceptor, Operation
     from deskhand.launchers.docker.spec import ContainerOptions
@@ -53,7 +53,7 @@ __all__ = ["AsyncControl", "AsyncDesktop", "AsyncHold", "AsyncShell"]
 _T = TypeVar("_T")
 
 
-class AsyncControl(Part[Control]):
+class AsyncControl(Part[Control[Desktop]]):
     """Who acts on a desktop; get it as `desktop.control`."""
 
     @property
@@ -110,7 +110,7 @@ class AsyncHold:
         desktop: The desktop for the holder. Its calls do not take turns with those of the agent's object.
     """
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, hold: Hold[Desktop]) -> None:
         """Wrap a hold."""
         self._part = hold
         self.desktop: AsyncDesktop = AsyncDesktop(hold.desktop)

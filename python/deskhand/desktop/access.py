@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, TypeVar
 from deskhand._core.arguments import expect
 from deskhand.desktop import lifecycle
 from deskhand.desktop.control import wait_for_help
+from deskhand.desktop.desktop import Desktop
 from deskhand.desktop.operations import CallContext, Operation, calling, check_interceptors
 from deskhand.errors import PolicyDenied
 
 if TYPE_CHECKING:
     from deskhand._core.health import Health
     from deskhand.desktop.connection import Core
-    from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.machine_view import Host, Machine
     from deskhand.desktop.operations import Interceptor, SafetyCheck
     from deskhand.desktop.view import View
 
-_D = TypeVar("_D", bound="Desktop")
+_D = TypeVar("_D", bound=Desktop)
 
 
 def bare(desktop: _D) -> _D:
@@ -38,6 +38,11 @@ def bare(desktop: _D) -> _D:
 def core_of(desktop: Desktop) -> Core:
     """What all views of a desktop share: the same object for two views of one desktop."""
     return _view_of(desktop).core
+
+
+def desktop_of(operation: Operation) -> Desktop | None:
+    """The whole of the desktop that an operation belongs to, without interceptors; None where it belongs to none."""
+    return operation.desktop if isinstance(operation.desktop, Desktop) else None
 
 
 def commands_of(desktop: Desktop) -> Machine | Host:

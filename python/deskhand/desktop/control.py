@@ -7,7 +7,7 @@ This module owns how a hold begins and ends: the call under way is broken off, a
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from deskhand._core.arguments import expect_flag, expect_integer, expect_seconds, expect_text
 from deskhand._core.attempts import NoAnswer
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.connection import Core
     from deskhand.desktop.control_state import ControlState, Holding, Pause
-    from deskhand.desktop.desktop import Desktop
     from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.operations import Holder, Interceptor, Operation
     from deskhand.desktop.view import View
 
+# A desktop's class, which stands above this module.
+_D = TypeVar("_D")
 _LIMIT = 5.0
 _SLICE = 0.01
 _LARGEST_ID = 2**53
 
 
-class Hold:
+class Hold(Generic[_D]):
     """A person's control of a desktop, from `Control.take` to its end. Leaving a `with` block ends it.
 
     Attributes:
@@ -41,10 +42,10 @@ class Hold:
             logs hear of them. Commands and files are judged as those of everybody else.
     """
 
-    def __init__(self, core: Core, holding: Holding, desktop: Desktop) -> None:
+    def __init__(self, core: Core, holding: Holding, desktop: _D) -> None:
         """Describe a hold that has begun."""
         self.holder: Holder = holding.holder
-        self.desktop: Desktop = desktop
+        self.desktop: _D = desktop
         self._core = core
         self._holding = holding
 
@@ -80,7 +81,7 @@ class Hold:
             _end(self._core, self._holding, note)
 
 
-class Control:
+class Control(Generic[_D]):
     """Who acts on a desktop; get it as `desktop.control`.
 
     Its methods do not pass the gate, as `Desktop.stop` does not. They come from the program that owns the desktop.
@@ -120,7 +121,7 @@ class Control:
         core = self._core()
         return () if core.closed else core.control.help.pending
 
-    def take(self, by: str, *, private: bool = False, force: bool = False, timeout: float = 5.0) -> Hold:
+    def take(self, by: str, *, private: bool = False, force: bool = False, timeout: float = 5.0) -> Hold[_D]:
         """Take control: until it is handed back, only the holder acts, and everybody else gets `DesktopHeld`.
 
         The hold is a state, and this call does not wait for its end. The call under way is broken off at its next safe point,

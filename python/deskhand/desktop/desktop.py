@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from deskhand._core.arguments import (
     expect,
@@ -99,7 +99,7 @@ class Desktop(Handle):
         return Host(self._view)
 
     @property
-    def control(self) -> Control:
+    def control(self) -> Control[Self]:
         """Who has control: a person may take it, pause the agent, and let it make one step."""
         return Control(self._view)
 

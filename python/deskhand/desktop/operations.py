@@ -15,10 +15,16 @@ from deskhand._core.attempts import Attempt
 from deskhand.errors import ActionError, shown
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Iterable, Iterator
 
+    from deskhand._core.elements import Elements
+    from deskhand._core.formats import Format
+    from deskhand._core.geometry import Point, Size
+    from deskhand._core.observation import Screenshot
+    from deskhand._core.sizes import PictureSize
+    from deskhand._core.window import Window
     from deskhand.actions import Action
-    from deskhand.desktop.desktop import Desktop
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +153,59 @@ class Holder:
     private: bool = False
 
 
+class WindowLooks(Protocol):
+    """A desktop's windows to look at; see `Looks`."""
+
+    def list(self) -> builtins.list[Window]:
+        """See `Windows.list`."""
+        ...
+
+
+class Looks(Protocol):
+    """A desktop to look at: the part of `Desktop` that an interceptor may use. What it does is as there."""
+
+    @property
+    def name(self) -> str | None:
+        """See `Desktop.name`."""
+        ...
+
+    @property
+    def display(self) -> str | None:
+        """See `Desktop.display`."""
+        ...
+
+    @property
+    def size(self) -> Size:
+        """See `Desktop.size`."""
+        ...
+
+    @property
+    def pointer(self) -> Point:
+        """See `Desktop.pointer`."""
+        ...
+
+    @property
+    def windows(self) -> WindowLooks:
+        """See `Desktop.windows`."""
+        ...
+
+    def screenshot(
+        self,
+        size: PictureSize | None = None,
+        region: tuple[int, int, int, int] | None = None,
+        *,
+        cursor: bool = True,
+        format: Format = "png",
+        quality: int = 80,
+    ) -> Screenshot:
+        """See `Desktop.screenshot`."""
+        ...
+
+    def elements(self, *, ocr: bool = False, timeout: float = 2.0) -> Elements:
+        """See `Desktop.elements`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation on a desktop. Operations are equal when they do the same, for any call.
@@ -163,7 +222,7 @@ class Operation:
         actions: What a `perform` does. A policy decides about each of them.
         data: What a `write_file` writes.
         call: The call that it belongs to.
-        desktop: The same desktop without interceptors: looks of an interceptor through it do not pass the gate.
+        desktop: The same desktop without interceptors, to look at: looks through it do not pass the gate.
         attempt: The call under way, for an interceptor that waits: to stop the call ends the wait.
         holder: The person who does it and has control of the desktop (`Desktop.control`); None for an agent's.
     """
@@ -176,7 +235,7 @@ class Operation:
     actions: tuple[Action, ...] = ()
     data: bytes | None = field(default=None, repr=False)
     call: CallContext = field(default_factory=CallContext, compare=False, repr=False)
-    desktop: Desktop | None = field(default=None, compare=False, repr=False)
+    desktop: Looks | None = field(default=None, compare=False, repr=False)
     attempt: Attempt = field(default_factory=Attempt, compare=False, repr=False)
     holder: Holder | None = field(default=None, compare=False)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deskhand._core.redaction import one_line
-from deskhand.desktop.access import core_of
+from deskhand.desktop.access import core_of, desktop_of
 from deskhand.desktop.operations import SafetyCheck
 from deskhand.errors import DeskhandError
 from deskhand.policy.rules import ActionClass, Context, classify
@@ -44,17 +44,18 @@ def context_of(operation: Operation, action: JudgedAction, index: int, count: in
 
 def with_window(operation: Operation, action: JudgedAction, context: Context) -> Context:
     """The context with the title of the window that the action goes to, as far as it is known."""
-    if context.action_class not in _TO_WINDOWS or operation.desktop is None:
+    desktop = desktop_of(operation)
+    if context.action_class not in _TO_WINDOWS or desktop is None:
         return context
     try:
-        windows = operation.desktop.windows.list()
+        windows = desktop.windows.list()
     except DeskhandError:
         # Not every backend knows windows. If something is wrong with the desktop, the action itself reports it.
         return context
     xy = getattr(action, "xy", None)
     if (ref := getattr(action, "element", None)) is not None:
         # Of where it was read last; what covers it now is waited for to go.
-        title, xy = core_of(operation.desktop).elements.place_of(ref)
+        title, xy = core_of(desktop).elements.place_of(ref)
         if title:
             return replace(context, window=short_line(title))
     under = [w for w in windows if (w.rect.contains(xy) if xy else w.active)]

@@ -19,7 +19,7 @@ from deskhand._core.arguments import expect, expect_amount, expect_callable, exp
 from deskhand._core.attempts import NoAnswer
 from deskhand._core.fields import MAX_SECONDS
 from deskhand._core.observation import Screenshot
-from deskhand.desktop.access import core_of
+from deskhand.desktop.access import core_of, desktop_of
 from deskhand.desktop.connection import Core
 from deskhand.desktop.operations import CallContext, Operation
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, shown
@@ -211,7 +211,8 @@ class Guard:
             self._settle(operation, action, context, Decision("allow", f"{by} has control"), by="person")
 
     def _place(self, operation: Operation) -> _Place:
-        return self, None if operation.desktop is None else core_of(operation.desktop)
+        desktop = desktop_of(operation)
+        return self, None if desktop is None else core_of(desktop)
 
     def _measured(self, result: object) -> dict[str, object]:
         """What the log says of a result: its size, and for a picture the hash that `b2sum -l 256` gives for its bytes."""
@@ -369,4 +370,5 @@ def _unwritten(error: OSError) -> str:
 
 
 def _stopped(operation: Operation) -> str | None:
-    return None if operation.desktop is None else core_of(operation.desktop).stopped
+    desktop = desktop_of(operation)
+    return None if desktop is None else core_of(desktop).stopped

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deskhand.desktop.control import Hold
+    from deskhand.desktop.desktop import Desktop
 
 IDLE_LIMIT = 600.0
 """Seconds without input after which a desktop is handed back."""
@@ -35,7 +36,7 @@ class Hands:
     def __init__(
         self,
         viewer: object,
-        hold: Hold,
+        hold: Hold[Desktop],
         failed: Callable[[str], None],
         ended: Callable[[], None],
         *,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.forks import Owner
-from deskhand.desktop.access import bare, core_of, keep
+from deskhand.desktop.access import bare, core_of, desktop_of, keep
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.record.bounds import COUNTED, Bounds
 from deskhand.episodes.record.frame_store import FrameStore
@@ -146,7 +146,7 @@ class _Tracer:
         if operation.holder is not None and operation.holder.private:
             return None
         try:
-            return self._recording(operation.desktop or self._first).before(operation)
+            return self._recording(desktop_of(operation) or self._first).before(operation)
         except (OSError, EpisodeError) as error:
             self._end(error)
             return None
