@@ -80,6 +80,18 @@ class AsyncClipboard(Part[Clipboard]):
         """Put text on the clipboard; the desktop serves it for as long as it is open."""
         return await self._call(lambda: self._part.write(text))
 
+    async def types(self) -> tuple[str, ...]:
+        """The types that the clipboard's content can be read as, in its owner's order; none when it is empty."""
+        return await self._call(lambda: self._part.types())
+
+    async def read_data(self, type: str) -> bytes | None:
+        """The clipboard's content of one type, None when it is not offered."""
+        return await self._call(lambda: self._part.read_data(type))
+
+    async def write_data(self, contents: Mapping[str, bytes]) -> None:
+        """Put content on the clipboard; the desktop serves it for as long as it is open."""
+        return await self._call(lambda: self._part.write_data(contents))
+
 
 class AsyncWindows(Part[Windows]):
     """The windows of a desktop; get it as `desktop.windows`."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from deskhand._core.window import Window
 
+_TEXT = "UTF8_STRING"
+
 
 class MemoryBackend:
     """Records events and shows what is painted on it.
@@ -55,8 +57,8 @@ class MemoryBackend:
         self.on_wait: Callable[[float], None] = time.sleep
         self.closed: bool = False
         self._clock = clock
-        self._clipboard: str | None = None
-        self._before: str | None = None
+        self._clipboard: dict[str, bytes] = {}
+        self._before: dict[str, bytes] = {}
         self._interrupted = False
 
     @property
@@ -179,23 +181,37 @@ class MemoryBackend:
 
     def read_clipboard(self, timeout: float) -> str | None:
         """The text that was written."""
-        del timeout
-        return self._clipboard
+        text = self.read_clipboard_data(_TEXT, timeout)
+        return None if text is None else text.decode()
 
     def write_clipboard(self, text: str, timeout: float) -> None:
         """Keep the text."""
+        self.write_clipboard_data([(_TEXT, text.encode())], timeout)
+
+    def clipboard_types(self, timeout: float) -> Sequence[str]:
+        """The types of what was written."""
         del timeout
-        self._clipboard = text
+        return list(self._clipboard)
+
+    def read_clipboard_data(self, type: str, timeout: float) -> bytes | None:
+        """What was written of that type."""
+        del timeout
+        return self._clipboard.get(type)
+
+    def write_clipboard_data(self, data: Sequence[tuple[str, bytes]], timeout: float) -> None:
+        """Keep it."""
+        del timeout
+        self._clipboard = dict(data)
 
     def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
-        """Keep the text, and the text that was there before."""
+        """Keep the text, and what was there before."""
         del with_primary
-        self._before = self.read_clipboard(timeout)
+        self._before = self._clipboard
         self.write_clipboard(text, timeout)
         return ()
 
     def return_clipboard(self, timeout: float) -> None:
-        """Put back the text that was there before."""
+        """Put back what was there before."""
         del timeout
         self._clipboard = self._before
 

@@ -167,6 +167,15 @@ class Backend(Protocol):
     def write_clipboard(self, text: str, timeout: float) -> None:
         """Put text on the clipboard and keep serving it."""
 
+    def clipboard_types(self, timeout: float) -> Sequence[str]:
+        """The types that the clipboard's owner offers, in its order: untrusted names, of printable ASCII."""
+
+    def read_clipboard_data(self, type: str, timeout: float) -> bytes | None:
+        """The clipboard's content of that type, None when it is not offered."""
+
+    def write_clipboard_data(self, data: Sequence[tuple[str, bytes]], timeout: float) -> None:
+        """Offer content of these types on the clipboard, the best first, and keep serving it."""
+
     def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
         """Write a text until `return_clipboard`; returns the formats of the old content that cannot be given back.
 

@@ -220,7 +220,7 @@ class Operation:
         cwd: Where a command runs, if given.
         env: What is added to the command's environment: names and values.
         actions: What a `perform` does. A policy decides about each of them.
-        data: What a `write_file` writes.
+        data: What a `write_file` writes, or a `set_clipboard` of data: all its types, one after the other.
         call: The call that it belongs to.
         desktop: The same desktop without interceptors, to look at: looks through it do not pass the gate.
         attempt: The call under way, for an interceptor that waits: to stop the call ends the wait.

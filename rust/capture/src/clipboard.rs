@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use link::{Interrupt, Nudge, WAIT_SLICE, locked};
 use rustix::fd::{AsFd, BorrowedFd};
-use x11rb::protocol::xproto::Window;
+use x11rb::protocol::xproto::{ConnectionExt as _, Window};
 
 use crate::error::{Error, Result};
 use crate::offers::{CLIPBOARD, Ended, Offers, PRIMARY, SELECTIONS, Shared, atom_of};
@@ -99,10 +99,30 @@ impl Clipboard {
     ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn write(&self, text: &str, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
+        self.own(self.text(text), timeout, interrupt)
+    }
+
+    /// Owns the clipboard with these kinds, by name, from when this returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`Clipboard::write`].
+    pub fn write_kinds(&self, kinds: &[(&str, &[u8])], timeout: Duration, interrupt: &Interrupt) -> Result<()> {
+        // The thread's own connection waits for no caller.
+        let asker = Party::open(&self.target, interrupt)?;
+        let mut contents = Vec::with_capacity(kinds.len());
+        for &(name, data) in kinds {
+            let target = asker.server.conn.intern_atom(false, name.as_bytes())?.reply()?.atom;
+            contents.push(Kind { target, type_: target, format: 8, data: data.into() });
+        }
+        self.own(contents.into(), timeout, interrupt)
+    }
+
+    fn own(&self, contents: Contents, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
         {
             let mut offers = locked(&self.shared.offers);
             offers.begin_version();
-            offers.put(CLIPBOARD, self.text(text));
+            offers.put(CLIPBOARD, contents);
             offers.of[CLIPBOARD].before = None;
         }
         self.wait_owned(timeout, interrupt)

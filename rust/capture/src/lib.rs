@@ -53,7 +53,7 @@ pub use error::{Error, Result};
 pub use grab::Method;
 pub use lease::{Glance, glance};
 pub use reach::{Missed, Obstacle};
-pub use selection::read as read_clipboard;
+pub use selection::{kinds as clipboard_kinds, read as read_clipboard, read_kind as read_clipboard_kind};
 pub use server::Target;
 pub use stream::SILENCE_LIMIT;
 pub use windows::WindowInfo;

@@ -1,6 +1,7 @@
 //! Reads what a selection holds from its owner. All that an owner sends is bounded in number, size and time.
 
 mod asking;
+mod kinds;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use x11rb::protocol::Event as XEvent;
 use x11rb::protocol::xfixes::{ConnectionExt as _, SelectionEventMask};
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, EventMask, Window, WindowClass};
 
-use self::asking::{Answer, Bounds, READ_LIMIT};
+use self::asking::{Answer, Bounds};
+pub use self::kinds::{kinds, read_kind};
 use crate::error::{Error, Result};
 use crate::server::{Server, Target};
 use crate::windows::gone;
@@ -134,6 +136,20 @@ impl Party {
         [self.server.atoms.UTF8_STRING, self.server.atoms.TEXT_PLAIN_UTF8, AtomEnum::STRING.into()]
     }
 
+    /// Kinds that report on the selection, and those that change it.
+    fn about(&self) -> [Atom; 7] {
+        let atoms = &self.server.atoms;
+        [
+            atoms.TARGETS,
+            atoms.TIMESTAMP,
+            atoms.MULTIPLE,
+            atoms.SAVE_TARGETS,
+            atoms.DELETE,
+            atoms.INSERT_SELECTION,
+            atoms.INSERT_PROPERTY,
+        ]
+    }
+
     /// Requests texts at once, and then one kind after the other: an office program draws a picture of many cells for a second,
     /// and serves a request before all else.
     fn ask_for_all(
@@ -171,16 +187,7 @@ impl Party {
     /// All that is on a selection that this party watches.
     pub(crate) fn copied(&self, selection: Atom, deadline: Instant, interrupt: &Interrupt) -> Result<Copied> {
         let atoms = &self.server.atoms;
-        // Events that report on the selection, and those that change it.
-        let no_kinds = [
-            atoms.TARGETS,
-            atoms.TIMESTAMP,
-            atoms.MULTIPLE,
-            atoms.SAVE_TARGETS,
-            atoms.DELETE,
-            atoms.INSERT_SELECTION,
-            atoms.INSERT_PROPERTY,
-        ];
+        let about = self.about();
         loop {
             if self.server.conn.get_selection_owner(selection)?.reply()?.owner == x11rb::NONE {
                 return Ok(Copied::default());
@@ -195,7 +202,7 @@ impl Party {
             let told = Self::targets(answer);
             let (mut kept, mut missing) = (Vec::new(), Vec::new());
             for target in told.clone().unwrap_or_else(|| self.texts().to_vec()) {
-                if !no_kinds.contains(&target) && !kept.contains(&target) {
+                if !about.contains(&target) && !kept.contains(&target) {
                     if kept.len() < MOST_KINDS { kept.push(target) } else { missing.push(target) }
                 }
             }
@@ -228,17 +235,9 @@ impl Party {
     /// The text on a selection that this party watches.
     fn text(&self, selection: Atom, timeout: Duration, interrupt: &Interrupt) -> Result<Option<String>> {
         let deadline = Instant::now() + timeout;
-        let late = || Error::Timeout { what: "the owner of the clipboard".into(), seconds: timeout.as_secs_f64() };
         'anew: loop {
-            let targets = [self.server.atoms.TARGETS];
-            let mut bounds = Bounds::until(deadline);
-            let Some(mut answers) = self.ask(selection, &targets, &mut bounds, interrupt)? else { continue };
-            let answer = answers.remove(0);
-            if matches!(answer, Answer::Unfinished) {
-                return Err(late());
-            }
             // Some owners (xclip) hand out whatever they have, a picture too, under any requested name.
-            let offered = Self::targets(answer);
+            let offered = self.offered(selection, deadline, timeout, interrupt)?;
             for target in self.texts() {
                 if offered.as_ref().is_some_and(|offered| !offered.contains(&target)) {
                     continue;
@@ -251,15 +250,7 @@ impl Party {
                         return Ok(Some(kind.data.iter().map(|&byte| char::from(byte)).collect()));
                     }
                     Answer::Given(kind) => return Ok(Some(String::from_utf8_lossy(&kind.data).into_owned())),
-                    Answer::TooLarge => {
-                        let limit = READ_LIMIT >> 20;
-                        return Err(Error::Unsupported(format!("the clipboard holds more than {limit} MiB")));
-                    }
-                    Answer::Malformed => {
-                        let reason = "the owner of the clipboard sent a text whose parts do not fit together";
-                        return Err(Error::Unsupported(reason.into()));
-                    }
-                    Answer::Unfinished => return Err(late()),
+                    other => return Err(other.refusal(timeout)),
                 }
             }
             return Ok(None);
@@ -283,6 +274,13 @@ fn invisible(server: &Server) -> Result<Window> {
     let events = CreateWindowAux::new().event_mask(EventMask::PROPERTY_CHANGE);
     server.conn.create_window(0, window, server.root, -1, -1, 1, 1, 0, WindowClass::INPUT_ONLY, 0, &events)?;
     Ok(window)
+}
+
+fn watching(target: &Target, interrupt: &Interrupt) -> Result<(Party, Atom)> {
+    let party = Party::open(target, interrupt)?;
+    let clipboard = party.server.atoms.CLIPBOARD;
+    party.watch(clipboard)?;
+    Ok((party, clipboard))
 }
 
 /// The clipboard's text; `None` when it is empty or holds no text.
@@ -310,5 +308,7 @@ pub(crate) fn read_on(server: Server, all: bool, timeout: Duration) -> Result<()
     let clipboard = party.server.atoms.CLIPBOARD;
     party.watch(clipboard)?;
     let copied = party.copied(clipboard, Instant::now() + timeout, &interrupt)?;
-    party.names(&copied.missing).map(drop)
+    party.names(&copied.missing)?;
+    party.printable_names(&copied.missing)?;
+    party.kind(clipboard, "image/png", timeout, &interrupt).map(drop)
 }

@@ -9,6 +9,8 @@ use imaging::Size;
 use link::{Interrupt, locked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyBytes;
 
 use crate::errors;
 use crate::events::{self, EventTuple};
@@ -255,6 +257,32 @@ impl X11 {
     fn write_clipboard(&self, py: Python<'_>, text: &str, timeout: f64) -> PyResult<()> {
         let timeout = seconds(timeout)?;
         self.with_clipboard(py, |clipboard| clipboard.write(text, timeout, &self.interrupt))
+    }
+
+    fn clipboard_kinds(&self, py: Python<'_>, timeout: f64) -> PyResult<Vec<String>> {
+        let timeout = seconds(timeout)?;
+        errors::detached(py, || capture::clipboard_kinds(&self.target()?, timeout, &self.interrupt))?
+            .map_err(errors::capture)
+    }
+
+    fn read_clipboard_kind(&self, py: Python<'_>, kind: &str, timeout: f64) -> PyResult<Option<Py<PyBytes>>> {
+        let timeout = seconds(timeout)?;
+        let read = || capture::read_clipboard_kind(&self.target()?, kind, timeout, &self.interrupt);
+        let data = errors::detached(py, read)?.map_err(errors::capture)?;
+        Ok(data.map(|data| PyBytes::new(py, &data).unbind()))
+    }
+
+    fn write_clipboard_kinds(
+        &self,
+        py: Python<'_>,
+        kinds: Vec<(PyBackedStr, PyBackedBytes)>,
+        timeout: f64,
+    ) -> PyResult<()> {
+        let timeout = seconds(timeout)?;
+        self.with_clipboard(py, |clipboard| {
+            let kinds: Vec<(&str, &[u8])> = kinds.iter().map(|(kind, data)| (&**kind, &**data)).collect();
+            clipboard.write_kinds(&kinds, timeout, &self.interrupt)
+        })
     }
 
     fn lend_clipboard(&self, py: Python<'_>, text: &str, with_primary: bool, timeout: f64) -> PyResult<Vec<String>> {

@@ -41,6 +41,7 @@ _ENTRY_LIMIT = 3.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _SILENT = 1.0
 # How a loss is described when the other end may not know of it (by `_native.Vnc`).
+_TEXTS_ONLY = "a server exchanges only texts: use clipboard.read and clipboard.write"
 _UNHEARD = ("not answer", "taken no input")
 _SLICE = 0.25
 # x11vnc sometimes frees the keycodes that it has found, when no key came for 5 s.
@@ -327,6 +328,21 @@ class VncBackend:
         """Put text on the clipboard; see `Backend.write_clipboard`."""
         del timeout
         self._do(lambda vnc: vnc.write_clipboard(text))
+
+    def clipboard_types(self, timeout: float) -> Sequence[str]:
+        """Refuse: only texts are exchanged."""
+        del timeout
+        raise UnsupportedAction(self.name, "clipboard.types", _TEXTS_ONLY)
+
+    def read_clipboard_data(self, type: str, timeout: float) -> bytes | None:
+        """Refuse: only texts are exchanged."""
+        del type, timeout
+        raise UnsupportedAction(self.name, "clipboard.read_data", _TEXTS_ONLY)
+
+    def write_clipboard_data(self, data: Sequence[tuple[str, bytes]], timeout: float) -> None:
+        """Refuse: only texts are exchanged."""
+        del data, timeout
+        raise UnsupportedAction(self.name, "clipboard.write_data", _TEXTS_ONLY)
 
     def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
         """Put text on the clipboard for a paste; see `Backend.lend_clipboard`. A server reports text only."""

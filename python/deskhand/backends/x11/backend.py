@@ -196,6 +196,11 @@ class X11Backend:
         self.has_window_manager: Callable[[], bool] = self._x11.has_window_manager
         self.read_clipboard: Callable[[float], str | None] = self._x11.read_clipboard
         self.write_clipboard: Callable[[str, float], None] = self._x11.write_clipboard
+        self.clipboard_types: Callable[[float], list[str]] = self._x11.clipboard_kinds
+        self.read_clipboard_data: Callable[[str, float], bytes | None] = self._x11.read_clipboard_kind
+        self.write_clipboard_data: Callable[[Sequence[tuple[str, bytes]], float], None] = (
+            self._x11.write_clipboard_kinds
+        )
         self.return_clipboard: Callable[[float], None] = self._x11.return_clipboard
         self.wait_pasted: Callable[[float], None] = self._x11.wait_pasted
         self.clipboard_answered: Callable[[float], int] = self._x11.clipboard_answered

@@ -8,7 +8,7 @@ use x11rb::protocol::Event as XEvent;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt as _, Property, SelectionNotifyEvent, Window};
 
 use super::{Kind, Party, invisible};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::replies;
 
 /// Bytes of a property that are read at once.
@@ -24,6 +24,24 @@ pub(super) enum Answer {
     Malformed,
     /// Its time was over.
     Unfinished,
+}
+
+impl Answer {
+    /// The error of one that is no value.
+    pub(super) fn refusal(&self, timeout: Duration) -> Error {
+        match self {
+            Self::TooLarge => Error::Unsupported(format!("the clipboard holds more than {} MiB", READ_LIMIT >> 20)),
+            Self::Unfinished => late(timeout),
+            Self::Refused | Self::Given(_) | Self::Malformed => {
+                Error::Unsupported("the owner of the clipboard sent data whose parts do not fit together".into())
+            }
+        }
+    }
+}
+
+/// The owner did not deliver within its time.
+pub(super) fn late(timeout: Duration) -> Error {
+    Error::Timeout { what: "the owner of the clipboard".into(), seconds: timeout.as_secs_f64() }
 }
 
 /// What an owner may take.
