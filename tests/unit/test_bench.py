@@ -17,11 +17,11 @@ from PIL import Image
 
 import deskhand
 from bench import figures, looks, peers, plot, scenes, tables, vnc, worker
+from bench.eyes import LOOKS, Eye
 from bench.figures import AHEAD, OURS, PHOTO, ROUND_TRIP, Report, Row, Samples, judge, p95, ratio, rested
 from bench.plot import draw
 from bench.sections import SECTIONS, Section, choose, run
 from bench.traffic import requests_in
-from bench.worker import LOOKS
 from deskhand.errors import DesktopLost
 
 if TYPE_CHECKING:
@@ -453,7 +453,7 @@ def test_the_first_picture_that_shows_a_change_stops_the_clock(tmp_path: Path) -
             shown[(5 if len(asked) < 3 else 7) : 10] = 0
         return shown
 
-    peer = worker._Worker("mss_array", worker.Eye(look))
+    peer = worker._Worker("mss_array", Eye(look))
     since = time.perf_counter()
     answer = peer.handle({"op": "until", "since": since, "path": str(after), "old": str(before), "rect": [0, 5, 40, 5]})
     assert answer is not None
@@ -467,7 +467,7 @@ def test_a_change_that_no_picture_shows_is_no_time(tmp_path: Path) -> None:
     pixels = np.zeros((20, 40, 3), np.uint8)
     np.save(tmp_path / "before.npy", pixels)
     np.save(tmp_path / "after.npy", pixels + 1)
-    peer = worker._Worker("mss_array", worker.Eye(lambda: pixels))
+    peer = worker._Worker("mss_array", Eye(lambda: pixels))
     message = {"path": str(tmp_path / "after.npy"), "old": str(tmp_path / "before.npy"), "rect": [0, 0, 40, 20]}
     with pytest.raises(RuntimeError, match=r"none of \d+ pictures in .* shows the change"):
         peer.handle({"op": "until", "since": time.perf_counter(), **message})
