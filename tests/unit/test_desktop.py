@@ -418,6 +418,10 @@ def test_presses_of_a_callers_own_timing_do_not_wait(desktop: Desktop, clock: Cl
     desktop.perform(LeftMouseDown((50, 50)), LeftMouseUp(), LeftMouseDown(), LeftMouseUp((52, 50)), settle=False)
     desktop.perform(LeftMouseDown((50, 50)), settle=False)
     assert clock.now - begun < 0.5
+    begun = clock.now
+    desktop.perform(LeftMouseUp(), LeftClick((50, 50)), LeftMouseDown((90, 90)), settle=False)
+    assert clock.now - begun >= 0.75, "they were a double click"
+    desktop.perform(LeftMouseUp(), Wait(1.0), LeftMouseDown((50, 50)), settle=False)
     desktop.perform(Move((90, 50)), LeftMouseUp(), settle=False)
     begun = clock.now
     desktop.perform(LeftMouseDown((50, 50)), settle=False)

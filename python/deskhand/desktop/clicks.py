@@ -63,7 +63,7 @@ class Clicks:
                 pointer = event.x, event.y
                 self._by_hand = self._by_hand and self._is_near(pointer)
             elif isinstance(event, ButtonDown) and event.button not in _WHEEL:
-                self._repeated = pressed and event == self._last
+                self._repeated = event == self._last and (pressed or self._by_hand)
                 self._last, self._at, self._point, pressed = event, at, pointer, True
                 self._by_hand = isinstance(action, _PRESSES)
 
