@@ -34,6 +34,7 @@ CALLS: dict[str, tuple[bool, Callable[[Desktop, Path], object]]] = {
     "windows.wait_for": (False, lambda d, _: d.windows.wait_for("Mousepad")),
     "windows.activate": (False, lambda d, _: d.windows.activate(1)),
     "windows.close": (False, lambda d, _: d.windows.close(1)),
+    "windows.drop": (False, lambda d, _: d.windows.drop(["/etc/passwd"], (33, 44))),
     "start": (True, lambda d, _: d.start("xterm -e sleep 600")),
     "machine.run": (True, lambda d, _: d.machine.run("touch /tmp/by-a-shell")),
     "machine.open_shell": (True, lambda d, _: d.machine.open_shell()),

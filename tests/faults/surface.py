@@ -209,6 +209,7 @@ class Arguments:
             "locator": desktop.find("button"),
             "operation": Operation("test"),
             "path": "/tmp/deskhand-test",
+            "paths": ["/tmp/deskhand-test"],
             "program": Program(1, None, Path()),
             "reason": "help",
             "request": 1,
@@ -224,6 +225,7 @@ class Arguments:
             "window": window,
             "width": 100,
             "work": lambda: None,
+            "xy": (1, 1),
             **dict.fromkeys(("before", "after"), desktop.screenshot()),
         }
 

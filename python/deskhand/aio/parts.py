@@ -112,6 +112,10 @@ class AsyncWindows(Part[Windows]):
         """Ask a window to close, as its close button would."""
         return await self._call(lambda: self._part.close(window, timeout=timeout))
 
+    async def drop(self, paths: Sequence[str], xy: tuple[int, int], *, timeout: float = 5.0) -> None:
+        """Drop files on what is at a point, as from a file manager, and wait until its application has taken them."""
+        return await self._call(lambda: self._part.drop(paths, xy, timeout=timeout))
+
 
 class AsyncMachine(Part[Machine]):
     """The machine that a desktop has of its own, a container; get it as `desktop.machine`."""

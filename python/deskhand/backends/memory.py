@@ -175,6 +175,11 @@ class MemoryBackend:
         """Do nothing: there are no windows."""
         raise UnsupportedAction(self.name, f"close_window {window}")
 
+    def drop_files(self, uris: bytes, xy: tuple[int, int], timeout: float) -> None:
+        """Do nothing: there are no windows."""
+        del uris, xy, timeout
+        raise UnsupportedAction(self.name, "windows.drop")
+
     def resize(self, size: Size) -> None:
         """Become a black screen of this size."""
         self.screen.resize(*size, self._clock())

@@ -158,6 +158,9 @@ class Backend(Protocol):
     def close_window(self, window: int) -> None:
         """Ask the window to close."""
 
+    def drop_files(self, uris: bytes, xy: tuple[int, int], timeout: float) -> None:
+        """Drop what a `text/uri-list` lists on the window under the pointer, which is at `xy`; wait until it is taken."""
+
     def resize(self, size: Size) -> None:
         """Change the size of the screen."""
 

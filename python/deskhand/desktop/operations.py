@@ -213,8 +213,8 @@ class Operation:
     Attributes:
         type: `perform`, `screenshot`, `elements`, `start`, `shell`, `host_shell` (on this machine), `open_shell`,
             `open_host_shell`, `read_file`, `write_file`, `copy_in`, `copy_out`, `get_clipboard`, `set_clipboard`, `windows`,
-            `activate`, `close_window`, `resize`, `logs`, `usage`, `probe`, `navigate`, `safety_check`, `hand_over`, or a
-            provider's own word.
+            `activate`, `drop` (files on a window), `close_window`, `resize`, `logs`, `usage`, `probe`, `navigate`,
+            `safety_check`, `hand_over`, or a provider's own word.
         target: The command line, path, URL or text that it is about.
         size: How many bytes it writes, where that is known.
         cwd: Where a command runs, if given.

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from deskhand._core.arguments import expect_integer, expect_seconds, expect_text
+from deskhand._core.arguments import expect_integer, expect_path, expect_seconds, expect_several, expect_text
+from deskhand._core.events import PointerMove
+from deskhand._core.fields import check_xy
+from deskhand._core.geometry import check_point
 from deskhand._core.redaction import one_line
 from deskhand._core.window import Window
 from deskhand.errors import ActionError, DeskhandTimeout, UnsupportedAction, shown
 
 if TYPE_CHECKING:
     import builtins
+    from collections.abc import Sequence
 
     from deskhand.desktop.view import View
 
@@ -132,6 +136,42 @@ class Windows:
 
         return self._view.operate(lambda: self._view.operation("close_window", _window_name(window)), close)
 
+    def drop(self, paths: Sequence[str], xy: tuple[int, int], *, timeout: float = 5.0) -> None:
+        """Drop files on what is at a point, as from a file manager, and wait until its application has taken them.
+
+        The pointer is moved there. What the application does with the files shows afterwards: look, or `perform` nothing.
+
+        Args:
+            paths: Absolute paths, on the machine where the application runs.
+            xy: Where, in pixels of the screen.
+            timeout: Seconds for the application.
+
+        Raises:
+            ActionError: There is no path, or one is not absolute.
+            OutOfBounds: The point is not on the screen.
+            UnsupportedAction: This desktop was opened to look only, or is reached over VNC.
+            BackendError: The application takes no drops, or no files there.
+            DeskhandTimeout: It did not answer in `timeout` seconds.
+        """
+        given = [expect_path("windows.drop: a path", path) for path in expect_several("windows.drop: paths", paths)]
+        if not given or not all(path.startswith("/") for path in given):
+            raise ActionError(f"windows.drop: paths are absolute paths, at least one, not {shown(given)}")
+        x, y = check_xy(xy)
+        expect_seconds("windows.drop: timeout", timeout)
+        self._check_seen("windows.drop")
+        core = self._view.core
+        uris = "".join(f"{_file_uri(path)}\r\n" for path in given).encode()
+
+        def drop() -> None:
+            with core.turn():
+                core.refuse_input("windows.drop")
+                check_point((x, y), core.size)
+                core.backend.send([PointerMove(x, y)])
+                core.left_pointer = x, y
+                core.backend.drop_files(uris, (x, y), timeout)
+
+        self._view.operate(lambda: self._view.operation("drop", "\n".join(given)), drop)
+
     def _check_seen(self, what: str) -> None:
         backend = self._view.core.backend
         if not backend.has_windows:
@@ -141,6 +181,12 @@ class Windows:
         windows = self._view.core.backend.windows()
         if all(window.id != number for window in windows):
             raise ActionError(f"there is no window {number:#x}; {_listed(windows)}")
+
+
+def _file_uri(path: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 # it costs every program's start, and few drop files
+
+    return f"file://{quote(path.encode('utf-8', 'surrogateescape'))}"
 
 
 def _is_titled(window: Window, title: str | re.Pattern[str]) -> bool:

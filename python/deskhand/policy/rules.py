@@ -59,6 +59,7 @@ _OPERATIONS = {
     "close_window": ActionClass.INPUT,
     "copy_in": ActionClass.HOST_FILES,
     "copy_out": ActionClass.HOST_FILES,
+    "drop": ActionClass.INPUT,
     "elements": ActionClass.OBSERVE,
     "get_clipboard": ActionClass.CLIPBOARD_READ,
     "hand_over": ActionClass.OBSERVE,

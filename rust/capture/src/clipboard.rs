@@ -80,7 +80,15 @@ impl Clipboard {
         }
     }
 
-    fn wait_owned(&self, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn wait_owned(&self, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
         self.nudge.send();
         self.wait(timeout, interrupt, "owning the clipboard", Offers::owned)
     }

@@ -11,6 +11,7 @@ mod clipboard;
 mod conn;
 mod consumption;
 mod display;
+mod dropping;
 mod error;
 mod family;
 #[cfg(feature = "fuzzing")]

@@ -16,10 +16,16 @@ const MOST_TAKERS: usize = 256;
 /// The selections that are served, by their place in lists.
 pub(crate) const CLIPBOARD: usize = 0;
 pub(crate) const PRIMARY: usize = 1;
-pub(crate) const SELECTIONS: usize = 2;
+/// Of what is dragged.
+pub(crate) const DROP: usize = 2;
+pub(crate) const SELECTIONS: usize = 3;
 
 pub(crate) fn atom_of(server: &Server, selection: usize) -> Atom {
-    if selection == PRIMARY { AtomEnum::PRIMARY.into() } else { server.atoms.CLIPBOARD }
+    match selection {
+        PRIMARY => AtomEnum::PRIMARY.into(),
+        DROP => server.atoms.XdndSelection,
+        _ => server.atoms.CLIPBOARD,
+    }
 }
 
 pub(crate) fn selection_of(server: &Server, atom: Atom) -> Option<usize> {

@@ -80,7 +80,7 @@ impl Party {
     }
 
     /// The next event; `None` when there is none by then.
-    fn next_event(&self, deadline: Instant, interrupt: &Interrupt) -> Result<Option<XEvent>> {
+    pub(crate) fn next_event(&self, deadline: Instant, interrupt: &Interrupt) -> Result<Option<XEvent>> {
         loop {
             // Before the event: there may be any number of irrelevant ones.
             let left = deadline.saturating_duration_since(Instant::now());

@@ -285,6 +285,11 @@ impl X11 {
         })
     }
 
+    fn drop_uris(&self, py: Python<'_>, uris: &[u8], x: u16, y: u16, timeout: f64) -> PyResult<()> {
+        let timeout = seconds(timeout)?;
+        self.with_clipboard(py, |clipboard| clipboard.drop_uris(uris, (x, y), timeout, &self.interrupt))
+    }
+
     fn lend_clipboard(&self, py: Python<'_>, text: &str, with_primary: bool, timeout: f64) -> PyResult<Vec<String>> {
         let timeout = seconds(timeout)?;
         self.with_clipboard(py, |clipboard| clipboard.lend(text, with_primary, timeout, &self.interrupt))

@@ -316,6 +316,11 @@ class VncBackend:
         """Refuse: a server cannot."""
         raise UnsupportedAction(self.name, f"close_window {window}")
 
+    def drop_files(self, uris: bytes, xy: tuple[int, int], timeout: float) -> None:
+        """Refuse: a server cannot."""
+        del uris, xy, timeout
+        raise UnsupportedAction(self.name, "windows.drop")
+
     def resize(self, size: Size) -> None:
         """Change the size; see `Backend.resize`."""
         self._do(lambda vnc: vnc.resize(*size))

@@ -210,6 +210,10 @@ class X11Backend:
         self.pressed: Callable[[], tuple[list[int], list[int]]] = self._x11.pressed
         self._throttle: Throttled | None = None
 
+    def drop_files(self, uris: bytes, xy: tuple[int, int], timeout: float) -> None:
+        """See `Backend.drop_files`."""
+        self._x11.drop_uris(uris, *xy, timeout)
+
     def lend_clipboard(self, text: str, *, with_primary: bool, timeout: float) -> Sequence[str]:
         """See `Backend.lend_clipboard`."""
         return self._x11.lend_clipboard(text, with_primary, timeout)
