@@ -14,7 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
 
 import deskhand
-from deskhand import ActionError, ClassPolicy, Desktop, Move, watch
+from deskhand import ActionError, ClassPolicy, Desktop, Move, Questions, watch
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import bare
 from deskhand.watch import Grants, application
@@ -416,8 +416,8 @@ def announce(made: Connection, size: int, kind: str = "file", name: str = "a.txt
     return news(made)
 
 
-def take_control(made: Connection) -> None:
-    made.send(json.dumps({"type": "take", "private": False, "force": True}))
+def take_control(made: Connection, *, private: bool = False) -> None:
+    made.send(json.dumps({"type": "take", "private": private, "force": True}))
     while not ((state := turn(made).get("state")) and state["holder"] and state["holder"]["mine"]):
         pass
 
@@ -530,3 +530,35 @@ def test_what_the_desktop_cannot_take_is_told() -> None:
     ):
         take_control(made)
         assert "the files of its machine cannot be reached from here" in announce(made, 3)["error"]
+
+
+def test_a_private_file_is_shown_to_who_decides_about_it_and_to_nobody_else(tmp_path: Path) -> None:
+    questions = Questions(timeout=120)
+    policy = ClassPolicy(allow=["observe", "input"])
+    with contextlib.ExitStack() as stack:
+        desktop = stack.enter_context(
+            deskhand.launch(
+                size=(320, 240), window_manager=None, env={"HOME": str(tmp_path)}, policy=policy, ask=questions
+            )
+        )
+        server = stack.enter_context(watch.serve(desktop, questions=questions))
+        made, watching, deciding = (
+            stack.enter_context(socket(server, enter(server, scope))) for scope in ("control", "watch", "approve")
+        )
+        take_control(made, private=True)
+        announce(made, 3)
+        made.send(b"abc")
+        until(lambda: questions.pending, LIMIT, "the question")
+        seen: dict[str, Any] = {}
+        while not seen.get("questions"):
+            seen = turn(deciding).get("state", seen)
+        assert ["content", "abc"] in seen["questions"][0]["details"]
+        # Its state is told anew when the number of viewers changes.
+        deciding.close()
+        told = [turn(watching).get("state", {})]
+        while not (told[-1].get("hidden") and told[-1]["viewers"] == 2):
+            told.append(turn(watching).get("state", {}))
+        assert [state["questions"] for state in told if state.get("questions")] == []
+        questions.answer(questions.pending[0].id, allow=False, by="Bo")
+        while not news(made)["over"]:
+            pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import os
 import random
 import subprocess
@@ -11,23 +10,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import deskhand
-from deskhand import watch
+from deskhand import ClassPolicy, Questions, watch
 from deskhand.desktop.access import bare
 from deskhand.watch.transfers import LARGEST
 from faults.helpers import need, until
 from integration.apps import environment_of
+from watch.browser import Viewer
+from watch.pictures import DROP, PASTE, file_of, picture, pixels_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    import numpy.typing as npt
+    from playwright.sync_api import Browser
 
     from deskhand.watch import Server
-    from watch.browser import Viewer
 
 LIMIT = 20.0
 BOTH = ["clipboard-read", "clipboard-write"]
@@ -64,13 +63,6 @@ _COPY = """async (data) => {
   const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
   await navigator.clipboard.write([new ClipboardItem({ 'image/png': new Blob([bytes], { type: 'image/png' }) })]);
 }"""
-_PASTE = """([data, name, type, text]) => {
-  const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-  const pasted = new DataTransfer();
-  pasted.items.add(new File([bytes], name, { type }));
-  if (text) pasted.setData('text/plain', text);
-  document.querySelector('#keys').dispatchEvent(new ClipboardEvent('paste', { clipboardData: pasted, cancelable: true }));
-}"""
 _READ = """async () => {
   const [item] = await navigator.clipboard.read();
   const bytes = new Uint8Array(await (await item.getType('image/png')).arrayBuffer());
@@ -78,41 +70,12 @@ _READ = """async () => {
   for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode.apply(null, bytes.subarray(at, at + 32768));
   return btoa(text);
 }"""
-_DROP = """(files) => {
-  const dropped = new DataTransfer();
-  for (const [data, name] of files) {
-    const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-    dropped.items.add(new File([bytes], name));
-  }
-  const made = (type) => new DragEvent(type, { dataTransfer: dropped, bubbles: true, cancelable: true });
-  const canvas = document.querySelector('#picture');
-  canvas.dispatchEvent(made('dragover'));
-  return canvas.dispatchEvent(made('drop'));
-}"""
-
-
-def picture(width: int = 90, height: int = 60) -> npt.NDArray[np.uint8]:
-    return np.random.default_rng(7).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
-def file_of(pixels: npt.NDArray[np.uint8], kind: str = "PNG", **options: object) -> bytes:
-    made = io.BytesIO()
-    Image.fromarray(pixels).save(made, kind, **options)
-    return made.getvalue()
-
-
-def pixels_of(data: bytes) -> npt.NDArray[np.uint8]:
-    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
 
 
 def offer(desktop: deskhand.Desktop, type: str, data: bytes) -> None:
     """Let a program own the clipboard, which goes on beside this."""
     command = [need("xclip", "xclip"), "-in", "-selection", "clipboard", "-target", type]
     subprocess.run(command, input=data, env=environment_of(desktop), stdout=subprocess.DEVNULL, check=True)
-
-
-def text_of(data: bytes) -> str:
-    return base64.b64encode(data).decode()
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +127,7 @@ def test_pictures_of_other_types_become_png_and_text_comes_first(
     viewer = opened("watch", "control")
     viewer.take()
     webp = text_of(file_of(pixels, "WEBP", lossless=True))
-    viewer.page.evaluate(_PASTE, [webp, "photo.webp", "image/webp", ""])
+    viewer.page.evaluate(PASTE, [webp, "photo.webp", "image/webp", ""])
 
     def arrived() -> bool:
         data = clipboard.read_data("image/png")
@@ -172,10 +135,10 @@ def test_pictures_of_other_types_become_png_and_text_comes_first(
 
     until(arrived, LIMIT, "the picture")
     # A table of a spreadsheet comes with a picture of it.
-    viewer.page.evaluate(_PASTE, [webp, "image.webp", "image/webp", "a table"])
+    viewer.page.evaluate(PASTE, [webp, "image.webp", "image/webp", "a table"])
     until(lambda: clipboard.read() == "a table", LIMIT, "the text")
     # What is no picture goes as the file that it is.
-    viewer.page.evaluate(_PASTE, [text_of(b"broken"), "broken.jpg", "image/jpeg", ""])
+    viewer.page.evaluate(PASTE, [text_of(b"broken"), "broken.jpg", "image/jpeg", ""])
     viewer.wait_text("#toasts", f"broken.jpg is on the desktop: {home}/Downloads/broken.jpg")
     assert (home / "Downloads/broken.jpg").read_bytes() == b"broken"
     assert clipboard.read() == "a table"
@@ -265,7 +228,7 @@ def test_hostile_names_stay_in_the_directory(opened: Callable[..., Viewer], home
     before = {path for path in home.rglob("*") if path.is_file()}
     viewer = opened("watch", "control")
     viewer.take()
-    viewer.page.evaluate(_DROP, files)
+    viewer.page.evaluate(DROP, files)
 
     def made() -> dict[bytes, str]:
         folder = home / "Downloads"
@@ -300,11 +263,60 @@ def test_without_control_nothing_is_sent(opened: Callable[..., Viewer], home: Pa
     viewer = opened("watch", "control")
     address = viewer.page.url
     # The browser must not leave the page for the file either: the event is prevented.
-    assert not viewer.page.evaluate(_DROP, [[text_of(b"x"), "unwanted.txt"]])
-    viewer.page.evaluate(_PASTE, [text_of(b"x"), "unwanted.txt", "text/plain", ""])
+    assert not viewer.page.evaluate(DROP, [[text_of(b"x"), "unwanted.txt"]])
+    viewer.page.evaluate(PASTE, [text_of(b"x"), "unwanted.txt", "text/plain", ""])
     viewer.take()
-    viewer.page.evaluate(_DROP, [[text_of(b"x"), "wanted.txt"]])
+    viewer.page.evaluate(DROP, [[text_of(b"x"), "wanted.txt"]])
     viewer.wait_text("#toasts", "wanted.txt is on the desktop")
     assert not (home / "Downloads/unwanted.txt").exists()
     assert viewer.page.url == address
+    viewer.hand_back()
+
+
+def test_a_file_that_the_policy_asks_about_waits_for_the_answer(browser: Browser, tmp_path: Path) -> None:
+    questions = Questions(timeout=120)
+    policy = ClassPolicy(allow=["observe", "input"])
+    with (
+        deskhand.launch(
+            size=(400, 300), window_manager=None, env={"HOME": str(tmp_path)}, policy=policy, ask=questions
+        ) as desktop,
+        watch.serve(desktop, questions=questions) as server,
+    ):
+        viewer = Viewer(browser, server.link("control", "approve", name="Ada"))
+        viewer.wait_live(desktop)
+        viewer.take()
+        viewer.page.evaluate(DROP, [[text_of(b"x"), name] for name in ("allowed.txt", "denied.txt")])
+        for name, answer in (("allowed.txt", "Allow once"), ("denied.txt", "Deny")):
+            viewer.wait_text(".question .details", f"{tmp_path}/Downloads/{name}")
+            assert viewer.text(".question h3") == "Ada wants: host_files"
+            # Input goes on meanwhile.
+            viewer.page.mouse.move(*viewer.at(123, 45 + len(name)))
+            until(lambda name=name: desktop.pointer == (123, 45 + len(name)), LIMIT, "the pointer")
+            viewer.page.locator(".question button", has_text=answer).click()
+        viewer.wait_text("#toasts", f"allowed.txt is on the desktop: {tmp_path}/Downloads/allowed.txt")
+        viewer.wait_text("#toasts", "denied.txt: the policy denies copy_in")
+        viewer.wait_text("#operations .denied .title", "denied.txt")
+        assert [path.name for path in (tmp_path / "Downloads").iterdir()] == ["allowed.txt"]
+        viewer.close()
+        assert viewer.errors == []
+
+
+def test_a_transfer_is_cancelled(opened: Callable[..., Viewer], home: Path) -> None:
+    viewer = opened("watch", "control")
+    viewer.take()
+    # It never has a second piece.
+    viewer.page.evaluate(
+        "() => { const slice = Blob.prototype.slice;"
+        " Blob.prototype.slice = function (from, to) { return from ? { arrayBuffer: () => new Promise(() => {}) }"
+        " : slice.call(this, from, to); }; }"
+    )
+    viewer.page.evaluate(DROP, [[text_of(bytes(400_000)), "held.bin"], [text_of(b"x"), "waits.bin"]])
+    viewer.wait_text("#transfer-text", "held.bin (1 of 2): 128 KiB of 391 KiB")
+    viewer.page.click("#transfer button")
+    viewer.wait_hidden("#transfer")
+    viewer.page.evaluate(DROP, [[text_of(b"x"), "next.bin"]])
+    viewer.wait_text("#toasts", "next.bin is on the desktop")
+    names = {path.name for path in (home / "Downloads").iterdir()}
+    assert "next.bin" in names
+    assert not names & {"held.bin", "waits.bin"}
     viewer.hand_back()

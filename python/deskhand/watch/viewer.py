@@ -232,6 +232,9 @@ class LiveViewer(Viewer):
             # It may be this viewer who is just getting control privately, or handing back: nothing is told until that is done.
             return turn, None, (0, 0)
         state = {**watched.state(self), "hidden": hidden, "scopes": sorted(self.grant.scopes), "me": self.grant.name}
+        if hidden and "approve" not in self.grant.scopes:
+            # One may have a file that who has control sends.
+            state["questions"] = []
         if state != self._told:
             self._told = turn["state"] = state
         if self._answers:

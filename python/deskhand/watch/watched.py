@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.redaction import one_line
 from deskhand.desktop.access import core_of, keep, latest
 from deskhand.errors import ActionError, DeskhandError
+from deskhand.policy.questions import PERSON
 from deskhand.watch.hands import Hands
 from deskhand.watch.mirror import Mirror
 from deskhand.watch.operation_list import Denials, Operations
@@ -304,12 +305,13 @@ def _request(request: HelpRequest) -> dict[str, Any]:
 
 
 def _question(question: Question) -> dict[str, Any]:
+    person = dict(question.details).get(PERSON, "")
     return {
         "id": question.id,
         "class": str(question.action_class),
         "details": [list(detail) for detail in question.details],
         "desktop": one_line(question.desktop, 200),
-        "asks": one_line(question.agent or question.provider, 200),
+        "asks": one_line(person or question.agent or question.provider, 200),
         "window": None if question.window is None else one_line(question.window, 300),
         "until": question.until,
         "repeatable": question.repeatable,

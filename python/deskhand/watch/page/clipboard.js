@@ -72,7 +72,7 @@ function drawn(canvas, image) {
 /** A picture that comes in pieces. */
 export class Copied {
   constructor() {
-    /** @type {Uint8Array} */
+    /** @type {Uint8Array<ArrayBuffer>} */
     this.data = new Uint8Array();
   }
 

@@ -5,8 +5,8 @@ import { button, get, toast } from "./dom.js";
 const LARGEST = 32 << 20;
 const MOST_FILES = 100;
 const PIECE = 1 << 17;
-// So much may be on its way and not be confirmed yet.
-const AHEAD = 16 * PIECE;
+// So much may be on its way and not be confirmed yet: what a person types waits behind it.
+const AHEAD = 4 * PIECE;
 
 /** @typedef {{kind: "file" | "picture", name: string, data: Blob}} Item */
 /** @typedef {{id: number, received: number, over: boolean, where: string, error: string}} News */
@@ -99,10 +99,13 @@ export class Transfers {
     }
   }
 
-  /** Send neither the current one nor those that wait. */
+  /** Send neither those that wait nor the current one; what is there whole already is written. */
   cancel() {
-    if (this.current) this.send({ type: "cancel" });
-    this.stop();
+    this.waiting = [];
+    if (this.current && this.current.sent < this.current.data.size) {
+      this.send({ type: "cancel" });
+      this.stop();
+    }
   }
 
   /** Nothing can be sent any more. */
