@@ -1,12 +1,14 @@
 """What goes between a page and its desktop in pieces: files and pictures to it, a picture from it.
 
 A page says first what it sends and how large it is, and sends the pieces when that was accepted. A piece has its whole length,
-so their number is bounded by the size. Either side may give up; what was on its way then is dropped. This module is pure.
+so their number is bounded by the size. Either side may give up; what was on its way then is dropped. This module has no socket
+and no desktop.
 """
 
 from __future__ import annotations
 
 import base64
+import threading
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import ActionError
@@ -57,6 +59,8 @@ class Upload:
         self._data: bytearray | None = None
         self._received = 0
         self._left = 0
+        # Its data either ends with it or is handed on, and never both.
+        self._lock = threading.Lock()
         self._handed_on = False
 
     def accept(self) -> None:
@@ -82,10 +86,17 @@ class Upload:
         return not self._left
 
     def whole(self) -> bytes:
-        """All of it, for the one who ends it then; it is kept here no longer."""
-        self._handed_on = True
-        data, self._data = self._data, None
-        return bytes(data or b"")
+        """All of it, for the one who ends it then; it is kept here no longer.
+
+        Raises:
+            ActionError: It has ended meanwhile.
+        """
+        with self._lock:
+            data, self._data = self._data, None
+            if data is None:
+                raise ActionError("it has ended, and nothing of it is left")
+            self._handed_on = True
+        return bytes(data)
 
     def end(self, *, where: str = "", error: str = "") -> None:
         """End it, if it has not ended.
@@ -101,7 +112,9 @@ class Upload:
 
     def drop(self, error: str) -> None:
         """End it, unless it is being put on the desktop already. Pieces on their way are dropped."""
-        if not self._handed_on:
+        with self._lock:
+            if self._handed_on:
+                return
             self.end(error=error)
 
     def cancel(self) -> None:
