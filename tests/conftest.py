@@ -92,6 +92,7 @@ _DRIVING_FILES = {
     "providers/test_browsing.py",
     "providers/test_openai_client.py",
     "watch/test_page.py",
+    "watch/test_transfers.py",
     "watch/test_vnc.py",
 }
 _DRIVING_FIXTURES = {"desktop", "launch", "nodes", "observer", "postgres", "served", "shared", "world"}

@@ -24,6 +24,7 @@ from deskhand.desktop.access import bare
 from deskhand.episodes.report.page import write_report
 from deskhand.episodes.report.player import write_playback
 from watch.browser import Viewer, chromium
+from watch.pictures import DROP, PASTE, file_of, picture, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -204,6 +205,21 @@ def at_work(viewer: Viewer, desktop: Desktop, take: Callable[[str], None]) -> No
     take("denied")
 
 
+def exchange(viewer: Viewer, take: Callable[[str], None]) -> None:
+    """A file that the policy asks about, and a picture that goes to the desktop's clipboard and comes back."""
+    viewer.page.evaluate(DROP, [[text_of(bytes(1 << 16)), "Quarterly figures of all branches, 2026 (final).ods"]])
+    viewer.wait_shown(".question")
+    take("sending")
+    viewer.page.locator(".question button", has_text="Deny").click()
+    viewer.wait_hidden("#transfer")
+    viewer.page.evaluate(PASTE, [text_of(file_of(picture(420, 240))), "image.png", "image/png", ""])
+    viewer.wait_hidden("#transfer")
+    viewer.page.click("#copy")
+    viewer.wait_shown("#picture-dialog")
+    take("picture")
+    viewer.page.click("#picture-dialog button[value=close]")
+
+
 def one_desktop(album: Album, desktop: Desktop, server: Server, *, scheme: str, size: str) -> None:
     """All scenes of one desktop, in one window."""
     link = server.link("watch", "control", "approve", name="Ada")
@@ -224,6 +240,7 @@ def one_desktop(album: Album, desktop: Desktop, server: Server, *, scheme: str, 
         viewer.page.click("#take-yes")
         viewer.wait_shown("#hands")
         take("control")
+        exchange(viewer, take)
         with album.opened(server.link("watch", name="Grace"), scheme, size) as other:
             other.wait_shown("#curtain")
             album.take(other.page, f"{size}private-{scheme}")

@@ -12,18 +12,20 @@ from urllib.parse import urlsplit
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
-from websockets.sync.client import connect
 
 import deskhand
-from deskhand import ActionError, Move, watch
+from deskhand import ActionError, ClassPolicy, Desktop, Move, Questions, watch
+from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import bare
 from deskhand.watch import Grants, application
 from deskhand.watch.hands import Hands
+from deskhand.watch.transfers import LARGEST, PIECE
 from deskhand.watch.watched import Watched
 from faults.helpers import until
+from watch.clients import ask, closed_with, enter, refused, socket, turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from websockets.sync.connection import Connection
@@ -35,8 +37,12 @@ ENDED = 4401
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[deskhand.Desktop, Server]]:
-    home = tmp_path_factory.mktemp("home")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def watched(home: Path) -> Iterator[tuple[deskhand.Desktop, Server]]:
     with (
         deskhand.launch(size=(320, 240), window_manager=None, env={"HOME": str(home)}) as desktop,
         watch.serve(desktop) as server,
@@ -47,77 +53,6 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[deskhand
 @pytest.fixture
 def server(watched: tuple[deskhand.Desktop, Server]) -> Server:
     return watched[1]
-
-
-def ask(
-    server: Server, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None
-) -> tuple[int, Any, dict[str, str]]:
-    """A request as this server's own page makes it; `headers` change that, and an empty one is left out."""
-    place = urlsplit(server.url)
-    sent = {"Host": place.netloc, "Origin": server.url.rstrip("/"), **(headers or {})}
-    client = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
-    try:
-        data = json.dumps(body) if body is not None and not isinstance(body, str) else body
-        client.putrequest(method, path, skip_host=True)
-        for name, value in {**sent, **({"Content-Length": str(len(data))} if data else {})}.items():
-            if value:
-                client.putheader(name, value)
-        client.endheaders(data.encode() if data else None)
-        answer = client.getresponse()
-        text = answer.read()
-        told = json.loads(text) if answer.headers.get_content_type() == "application/json" and text else text
-        return answer.status, told, {name.lower(): value for name, value in answer.getheaders()}
-    finally:
-        client.close()
-
-
-def enter(server: Server, *scopes: Any, **options: Any) -> tuple[str, str]:
-    """Open a link: the cookie and the key."""
-    token = server.link(*scopes, **options).partition("#")[2]
-    code, told, headers = ask(server, "POST", "/session", {"token": token})
-    assert code == 200, told
-    return headers["set-cookie"].partition(";")[0], told["key"]
-
-
-@contextlib.contextmanager
-def socket(
-    server: Server, keys: tuple[str, str], path: str = "/live/0", *, headers: Mapping[str, str] | None = None
-) -> Iterator[Connection]:
-    place = urlsplit(server.url)
-    sent = {"Cookie": keys[0], "Origin": server.url.rstrip("/"), **(headers or {})}
-    with connect(
-        f"ws://{place.netloc}{path}",
-        additional_headers={name: value for name, value in sent.items() if value and name != "Origin"},
-        origin=sent["Origin"] or None,  # type: ignore[arg-type] # a text of its own type
-        subprotocols=["deskhand.watch.1", f"key.{keys[1]}"],  # type: ignore[list-item] # likewise
-        max_size=None,
-        open_timeout=60,
-    ) as made:
-        yield made
-
-
-def refused(server: Server, keys: tuple[str, str], path: str = "/live/0", **options: Any) -> int:
-    """The status with which a socket is refused."""
-    with pytest.raises((InvalidStatus, InvalidMessage)) as caught, socket(server, keys, path, **options):
-        pass
-    assert isinstance(caught.value, InvalidStatus)
-    return caught.value.response.status_code
-
-
-def turn(made: Connection) -> dict[str, Any]:
-    """The next turn, acknowledged."""
-    told: dict[str, Any] = json.loads(made.recv(timeout=60))
-    if told["picture"]:
-        assert isinstance(made.recv(timeout=60), bytes)
-    made.send(json.dumps({"type": "ack", "sequence": told["sequence"]}))
-    return told
-
-
-def closed_with(made: Connection) -> tuple[int, str]:
-    with contextlib.suppress(ConnectionClosed):
-        while True:
-            made.recv(timeout=60)
-    return made.close_code or 0, made.close_reason or ""
 
 
 def test_a_token_works_once_and_guesses_do_not(server: Server) -> None:
@@ -237,6 +172,13 @@ MALFORMED = [
     '{"type": "point", "x": 1}',
     '{"type": "take"}',
     '{"type": "__class__"}',
+    '{"type": "cancel", "id": 1}',
+    '{"type": "upload", "id": 1, "kind": "file", "name": "x"}',
+    '{"type": "upload", "id": 1, "kind": "link", "name": "x", "size": 1}',
+    '{"type": "upload", "id": 1, "kind": "file", "name": ["x"], "size": 1}',
+    '{"type": "upload", "id": 1, "kind": "file", "name": "x", "size": -1}',
+    json.dumps({"type": "upload", "id": 1, "kind": "file", "name": "x", "size": LARGEST + 1}),
+    json.dumps({"type": "upload", "id": 1, "kind": "file", "name": "x" * 2001, "size": 1}),
     "[" * 100_000,
     json.dumps({"type": "text", "text": "x" * 70_000}),
 ]
@@ -274,6 +216,8 @@ CONTROLS = [
     {"type": "text", "text": "x"},
     {"type": "paste", "text": "x", "keys": True},
     {"type": "copy"},
+    {"type": "upload", "id": 1, "kind": "file", "name": "x", "size": 1},
+    {"type": "cancel"},
     {"type": "pause"},
     {"type": "stop"},
     {"type": "release", "note": "x"},
@@ -457,3 +401,164 @@ def test_an_application_is_made_of_desktops(watched: tuple[deskhand.Desktop, Ser
     with pytest.raises(ActionError, match="others on the network could read"):
         watch.serve(desktop, host="0.0.0.0")
     assert isinstance(application(desktop).grants, Grants)
+
+
+def news(made: Connection) -> dict[str, Any]:
+    """What the page is told next of what it sends."""
+    while "upload" not in (told := turn(made)):
+        pass
+    found: dict[str, Any] = told["upload"]
+    return found
+
+
+def announce(made: Connection, size: int, kind: str = "file", name: str = "a.txt") -> dict[str, Any]:
+    made.send(json.dumps({"type": "upload", "id": 1, "kind": kind, "name": name, "size": size}))
+    return news(made)
+
+
+def take_control(made: Connection, *, private: bool = False) -> None:
+    made.send(json.dumps({"type": "take", "private": private, "force": True}))
+    while not ((state := turn(made).get("state")) and state["holder"] and state["holder"]["mine"]):
+        pass
+
+
+def test_without_control_nothing_of_a_page_is_taken(server: Server, home: Path) -> None:
+    with socket(server, enter(server, "control")) as made:
+        turn(made)
+        assert announce(made, 3)["error"] == "you do not have control of this desktop: take it first"
+        made.send(b"abc")
+        assert closed_with(made) == (1008, "these bytes were not announced")
+    assert not (home / "Downloads").exists()
+
+
+@pytest.mark.parametrize(
+    ("size", "pieces"),
+    [
+        (0, [b"x"]),
+        (3, [b"abcd"]),
+        (3, [b"ab"]),
+        (3, [b""]),
+        (3, [b"abc", b"d"]),
+        (PIECE + 1, [b"x"]),
+        (PIECE + 1, [bytes(PIECE), b"xx"]),
+        (2 * PIECE, [bytes(2 * PIECE - 1)]),
+    ],
+)
+def test_bytes_that_were_not_announced_end_the_connection(
+    watched: tuple[deskhand.Desktop, Server], size: int, pieces: list[bytes]
+) -> None:
+    desktop, server = watched
+    with socket(server, enter(server, "control")) as made:
+        take_control(made)
+        assert not announce(made, size)["error"]
+        for piece in pieces:
+            made.send(piece)
+        assert closed_with(made) == (1008, "these bytes were not announced")
+    until(lambda: desktop.control.holder is None, LIMIT, "the desktop to be handed back")
+
+
+def test_a_second_file_waits_for_the_first(watched: tuple[deskhand.Desktop, Server], home: Path) -> None:
+    desktop, server = watched
+    with socket(server, enter(server, "control")) as made:
+        take_control(made)
+        announce(made, PIECE + 3, name="kept.txt")
+        assert "not on the desktop yet" in announce(made, 3, name="second.txt")["error"]
+        made.send('{"type": "cancel"}')
+        made.send('{"type": "release", "note": ""}')
+        until(lambda: desktop.control.holder is None, LIMIT, "the desktop to be handed back")
+        take_control(made)
+        announce(made, 3, name="third.txt")
+        made.send(b"abc")
+        while not (told := news(made))["over"]:
+            pass
+        assert told["where"] == f"{home}/Downloads/third.txt"
+    assert [path.name for path in (home / "Downloads").iterdir() if path.name in {"kept.txt", "second.txt"}] == []
+
+
+@pytest.mark.parametrize("way", ["revoked", "taken over", "closed"])
+def test_a_file_ends_with_the_control_of_who_sends_it(
+    watched: tuple[deskhand.Desktop, Server], home: Path, way: str
+) -> None:
+    desktop, server = watched
+    with socket(server, enter(server, "control", name=way)) as made:
+        take_control(made)
+        announce(made, PIECE + 3, name="part.txt")
+        made.send(bytes(PIECE))
+        while news(made)["received"] < PIECE:
+            pass
+        upload = server.application._watched[0]._upload
+        assert upload is not None
+        if way == "revoked":
+            (grant,) = [each for each in server.grants.all() if each.name == way]
+            server.grants.revoke(grant)
+            assert closed_with(made)[0] == ENDED
+        elif way == "taken over":
+            with desktop.control.take("Grace", force=True):
+                until(lambda: upload.over, LIMIT, "the file to end")
+                # What was on its way is no error.
+                made.send(b"abc")
+                assert "control of this desktop" in news(made)["error"]
+        else:
+            made.close()
+    until(lambda: upload.over and desktop.control.holder is None, LIMIT, "the file to end")
+    assert upload._data is None
+    assert not (home / "Downloads/part.txt").exists()
+
+
+def test_a_policy_judges_files_of_who_has_control(tmp_path: Path) -> None:
+    policy = ClassPolicy(allow=["observe", "input"])
+    with (
+        deskhand.launch(size=(320, 240), window_manager=None, env={"HOME": str(tmp_path)}, policy=policy) as desktop,
+        watch.serve(desktop) as server,
+        socket(server, enter(server, "control")) as made,
+    ):
+        take_control(made)
+        assert not announce(made, 3)["error"]
+        made.send(b"abc")
+        while not (told := news(made))["over"]:
+            pass
+        assert "copy_in" in told["error"]
+    assert not (tmp_path / "Downloads").exists()
+
+
+def test_what_the_desktop_cannot_take_is_told() -> None:
+    """As over VNC: there are no files, and only texts on the clipboard."""
+    with (
+        Desktop(MemoryBackend((64, 48))) as desktop,
+        watch.serve(desktop) as server,
+        socket(server, enter(server, "control")) as made,
+    ):
+        take_control(made)
+        assert "the files of its machine cannot be reached from here" in announce(made, 3)["error"]
+
+
+def test_a_private_file_is_shown_to_who_decides_about_it_and_to_nobody_else(tmp_path: Path) -> None:
+    questions = Questions(timeout=120)
+    policy = ClassPolicy(allow=["observe", "input"])
+    with contextlib.ExitStack() as stack:
+        desktop = stack.enter_context(
+            deskhand.launch(
+                size=(320, 240), window_manager=None, env={"HOME": str(tmp_path)}, policy=policy, ask=questions
+            )
+        )
+        server = stack.enter_context(watch.serve(desktop, questions=questions))
+        made, watching, deciding = (
+            stack.enter_context(socket(server, enter(server, scope))) for scope in ("control", "watch", "approve")
+        )
+        take_control(made, private=True)
+        announce(made, 3)
+        made.send(b"abc")
+        until(lambda: questions.pending, LIMIT, "the question")
+        seen: dict[str, Any] = {}
+        while not seen.get("questions"):
+            seen = turn(deciding).get("state", seen)
+        assert ["content", "abc"] in seen["questions"][0]["details"]
+        # Its state is told anew when the number of viewers changes.
+        deciding.close()
+        told = [turn(watching).get("state", {})]
+        while not (told[-1].get("hidden") and told[-1]["viewers"] == 2):
+            told.append(turn(watching).get("state", {}))
+        assert [state["questions"] for state in told if state.get("questions")] == []
+        questions.answer(questions.pending[0].id, allow=False, by="Bo")
+        while not news(made)["over"]:
+            pass

@@ -27,4 +27,4 @@ def test_all_of_it_fits_and_has_contrast(environment: dict[str, str], tmp_path: 
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list(tmp_path.glob("*.png"))) == 64
+    assert len(list(tmp_path.glob("*.png"))) == 72

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 from conformance.servers import serving
+from deskhand import watch
 from deskhand.watch.mirror import Mirror
 from faults.helpers import until
+from watch.browser import Viewer, chromium
 from watch.painter import Painter
+from watch.pictures import DROP, PASTE, file_of, picture, text_of
 
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
@@ -43,3 +46,25 @@ def test_the_picture_of_a_vnc_server_is_the_desktops() -> None:
         finally:
             mirror.stop(wait=True)
         assert mirror.loss == ""
+
+
+def test_what_vnc_cannot_take_is_told() -> None:
+    with (
+        serving("xvnc") as place,
+        place.connect() as desktop,
+        watch.serve(desktop) as server,
+        chromium() as browser,
+    ):
+        viewer = Viewer(browser, server.link("control"))
+        viewer.wait_live(desktop)
+        viewer.take()
+        viewer.page.evaluate(DROP, [[text_of(b"x"), "a.txt"]])
+        viewer.wait_text("#toasts", "a.txt: vnc does not support the action 'taking files'")
+        viewer.page.evaluate(PASTE, [text_of(file_of(picture())), "image.png", "image/png", ""])
+        viewer.wait_text("#toasts", "The picture: ")
+        viewer.page.click("#copy")
+        viewer.wait_text("#toasts", "neither text nor a picture")
+        assert "clipboard.write_data" in viewer.text("#toasts")
+        viewer.hand_back()
+        viewer.close()
+        assert viewer.errors == []

@@ -39,6 +39,8 @@ _LONGEST_NOTE = 300
 # A question that is longer cannot be read, and is answered with no.
 _LONGEST_TEXT = 1 << 18
 _CONTENT_SHOWN = 1 << 16
+PERSON = "person"
+"""The detail of a question that names who has control and asks; an agent's has none."""
 
 
 def question_of(action: JudgedAction, context: Context) -> dict[str, Any]:
@@ -70,9 +72,9 @@ class Question:
     Attributes:
         id: Its number, for `Questions.answer`.
         action_class: The class of what is asked about.
-        details: What is asked about, completely: names, such as `type`, `target`, `cwd`, `env PATH` or `content` (its first
-            64 KiB), with their values. What cannot be seen, such as a control character, is written as an escape; line ends
-            stay. Untrusted texts.
+        details: What is asked about, completely: names, such as `type`, `target`, `cwd`, `env PATH`, `content` (its first
+            64 KiB) or `person` (who has control and does it), with their values. What cannot be seen, such as a control
+            character, is written as an escape; line ends stay. Untrusted texts.
         desktop: The desktop's name, display or address.
         provider: The provider that made the call.
         agent: The agent's name.
@@ -343,6 +345,8 @@ def _found(action: JudgedAction, context: Context) -> list[tuple[str, str]]:
     plain: Mapping[str, Any] = asked["action"]
     found = [(name, value) for name, value in plain.items() if name != "env" and value not in (None, "", {})]
     found += [(f"env {name}", value) for name, value in plain.get("env", {}).items()]
+    if not isinstance(action, Action) and action.holder is not None:
+        found.append((PERSON, action.holder.by))
     if not isinstance(action, Action) and action.data is not None:
         found.append(("content", action.data[:_CONTENT_SHOWN].decode("utf-8", "backslashreplace")))
     if (check := asked["safety_check"]) is not None:

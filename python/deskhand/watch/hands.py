@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.redaction import one_line
 from deskhand.actions import KeyPress
-from deskhand.errors import ActionError, DeskhandError
+from deskhand.errors import ActionError, DeskhandError, UnsupportedAction
 from deskhand.watch.keyboard import Keyboard, merged
+from deskhand.watch.pictures import PNG, as_png, is_png, picture_type
+from deskhand.watch.storing import folder_of, store
+from deskhand.watch.transfers import MOST_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deskhand.desktop.control import Hold
     from deskhand.desktop.desktop import Desktop
+    from deskhand.watch.transfers import Upload
 
 IDLE_LIMIT = 600.0
 """Seconds without input after which a desktop is handed back."""
@@ -28,6 +32,8 @@ _MOST_WAITING = 500
 _LONGEST_CLIPBOARD = 1 << 16
 _JOIN = 10.0
 _SLICE = 0.5
+_LONGEST_ERROR = 500
+_ENDED = "you do not have control of this desktop any more"
 
 
 class Hands:
@@ -40,7 +46,7 @@ class Hands:
         failed: Callable[[str], None],
         ended: Callable[[], None],
         *,
-        copied: Callable[[str], None] | None = None,
+        copied: Callable[[str, bytes], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         idle: float = IDLE_LIMIT,
     ) -> None:
@@ -51,7 +57,7 @@ class Hands:
             hold: The hold.
             failed: Called in the thread with what could not be done.
             ended: Called in the thread when the hold has ended by itself.
-            copied: Called in the thread with the clipboard's text.
+            copied: Called in the thread with the clipboard's text, or its picture as a PNG file.
             clock: Monotonic seconds.
             idle: Seconds without input after which the desktop is handed back.
         """
@@ -67,6 +73,9 @@ class Hands:
         self._waiting: list[dict[str, Any]] = []
         self._used = clock()
         self._over = False
+        # The last thing that the page sent.
+        self._upload: Upload | None = None
+        self._uploads = 0
         self._thread = threading.Thread(target=self._run, name="deskhand-hands", daemon=True)
         self._thread.start()
 
@@ -91,15 +100,50 @@ class Hands:
                 self._waiting.append(message)
             self._news.notify()
 
+    def receive(self, upload: Upload) -> None:
+        """Let the page send something; `put_upload` follows when all of it is there.
+
+        Raises:
+            ActionError: The hold has ended, or there were too many.
+            UnsupportedAction: No file can be written on this desktop.
+        """
+        if upload.kind == "file":
+            folder_of(self._hold.desktop)
+        with self._news:
+            if self._over:
+                raise ActionError(_ENDED)
+            if self._uploads >= MOST_FILES:
+                raise ActionError(f"{MOST_FILES} files were sent: hand the desktop back, and take control for more")
+            self._uploads += 1
+            self._upload = upload
+            upload.accept()
+
+    def touch(self) -> None:
+        """The person does something, which takes long."""
+        self._used = self._clock()
+
+    def put_upload(self, upload: Upload) -> None:
+        """Put what has come on the desktop; returns at once."""
+        if upload.kind == "picture":
+            self.put({"type": "picture", "upload": upload})
+            return
+        # A policy may ask about a file for long, and input goes on meanwhile.
+        threading.Thread(target=self._store, args=(upload,), name="deskhand-files", daemon=True).start()
+
     def end(self, note: str) -> None:
         """Hand the desktop back: what is pressed is released. Input that waits is not sent any more."""
+        self._stop()
+        self._thread.join(_JOIN)
+        with contextlib.suppress(DeskhandError):
+            self._hold.release(note)
+
+    def _stop(self) -> None:
         with self._news:
             self._over = True
             self._waiting.clear()
             self._news.notify()
-        self._thread.join(_JOIN)
-        with contextlib.suppress(DeskhandError):
-            self._hold.release(note)
+        if self._upload is not None:
+            self._upload.drop(_ENDED)
 
     def _run(self) -> None:
         while True:
@@ -113,10 +157,11 @@ class Hands:
                 if self._over:
                     return
             if idle:
-                self._over = True
+                self._stop()
                 with contextlib.suppress(DeskhandError):
                     self._hold.release(f"nothing was done for {self._idle:g} s")
             if idle or not self._hold.active:
+                self._stop()
                 self._ended()
                 return
             for message in merged(messages):
@@ -125,7 +170,7 @@ class Hands:
                 except DeskhandError as error:
                     # A call that fails has released everything.
                     self._keyboard = Keyboard()
-                    self._failed(one_line(str(error), 500))
+                    self._tell(error, message.get("upload"))
 
     def _do(self, message: dict[str, Any]) -> None:
         desktop = self._hold.desktop
@@ -134,12 +179,46 @@ class Hands:
                 desktop.clipboard.write(message["text"])
                 if message["keys"]:
                     self._perform(*self._keyboard.release(), KeyPress(["ctrl", "v"]))
+            case "picture":
+                upload: Upload = message["upload"]
+                data = upload.whole()
+                if not is_png(data):
+                    raise ActionError("the page sent no picture: it is no PNG file")
+                desktop.clipboard.write_data({PNG: data})
+                self._perform(*self._keyboard.release(), KeyPress(["ctrl", "v"]))
+                upload.end(where="the clipboard")
             case "copy":
-                text = desktop.clipboard.read()
+                text = desktop.clipboard.read() or ""
+                picture = b"" if text else self._picture()
                 if self._copied is not None:
-                    self._copied(text[:_LONGEST_CLIPBOARD] if text else "")
+                    self._copied(text[:_LONGEST_CLIPBOARD], picture)
             case _:
                 self._perform(*self._keyboard.actions(message))
+
+    def _picture(self) -> bytes:
+        """The picture on the clipboard as a PNG file; empty if there is none."""
+        clipboard = self._hold.desktop.clipboard
+        try:
+            type_ = picture_type(clipboard.types())
+        except UnsupportedAction:
+            return b""
+        data = None if type_ is None else clipboard.read_data(type_)
+        return b"" if type_ is None or data is None else as_png(data, type_)
+
+    def _store(self, upload: Upload) -> None:
+        try:
+            upload.end(where=store(self._hold.desktop, upload.name, upload.whole()))
+        except DeskhandError as error:
+            self._tell(error, upload)
+        finally:
+            upload.end(error="it could not be written")
+
+    def _tell(self, error: DeskhandError, upload: Upload | None) -> None:
+        text = one_line(str(error), _LONGEST_ERROR)
+        if upload is None:
+            self._failed(text)
+        else:
+            upload.end(error=text)
 
     def _perform(self, *actions: Any) -> None:
         if actions:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from deskhand._core.arguments import expect_flag, expect_integer, expect_text
 from deskhand.errors import ActionError, shown
+from deskhand.watch.transfers import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -159,6 +160,13 @@ _FIELDS: Mapping[str, Mapping[str, Callable[[str, object], Any]]] = {
     "blur": {},
     "paste": {"text": _text(_LONGEST_TEXT), "keys": expect_flag},
     "copy": {},
+    "upload": {
+        "id": _integer(_NUMBER),
+        "kind": _one_of("file", "picture"),
+        "name": _text(_SHORT, empty=True),
+        "size": _integer(LARGEST),
+    },
+    "cancel": {},
     # Of those who may approve.
     "answer": {"id": _integer(_NUMBER), "allow": expect_flag, "session": expect_flag},
 }

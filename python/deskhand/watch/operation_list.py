@@ -30,6 +30,7 @@ _MOST_MARKS = 64
 _MOST_RECTS = 16
 # An action's fields that are places.
 _POINTS = ("xy", "start_xy")
+_FILES = ("copy_in", "write_file")
 
 
 class Operations:
@@ -203,8 +204,9 @@ def _described(operation: Operation) -> dict[str, Any]:
         if operation.type == "safety_check":
             checks = operation.call.safety_checks
             named = f"{named}: {', '.join(each.message or each.code or each.id for each in checks)}"
-        # What a person pastes may be a password.
-        target = "***" if operation.target and operation.holder is not None else operation.target
+        # What a person pastes may be a password. Where a file goes is seen on the desktop as well.
+        hidden = operation.target and operation.holder is not None and operation.type not in _FILES
+        target = "***" if hidden else operation.target
         title = f"{named}: {target}{size}" if target else f"{named}{size}"
         return {"title": one_line(title, _LONGEST_TITLE), "marks": [], "lines": []}
     titles, marks, lines = [], [], []

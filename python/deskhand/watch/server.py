@@ -45,14 +45,15 @@ _LONGEST_TOKEN = 200
 _MOST_VIEWERS = 128
 _KEY_HEADER = "x-deskhand-key"
 _KEY_PROTOCOL = "key."
+_SCRIPTS = (
+    *("clipboard", "dialogs", "dom", "grid", "input", "live", "main", "operations", "picture", "pointed", "session"),
+    "transfers",
+)
 _FILES = {
     "": ("index.html", "text/html"),
     "page.css": ("page.css", "text/css"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
-    **{
-        f"{name}.js": (f"{name}.js", "text/javascript")
-        for name in ("dialogs", "dom", "grid", "input", "live", "main", "operations", "picture", "pointed", "session")
-    },
+    **{f"{name}.js": (f"{name}.js", "text/javascript") for name in _SCRIPTS},
 }
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from deskhand._core.redaction import one_line
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.watch.messages import TokenBucket, parse, update_bytes
+from deskhand.watch.transfers import Download, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -151,7 +152,8 @@ class Viewer:
                 return
             text = event.get("text")
             if not isinstance(text, str):
-                raise _Closing(_BROKEN, "messages of a page are texts")
+                self._take_piece(event.get("bytes") or b"")
+                continue
             if not self._bucket.takes(time.monotonic()):
                 raise _Closing(_BROKEN, f"more than {_RATE:g} messages a second")
             try:
@@ -168,6 +170,9 @@ class Viewer:
 
     def _handle(self, message: dict[str, Any]) -> None:
         raise _Closing(_BROKEN, f"a message of the type {message['type']} has no meaning here")
+
+    def _take_piece(self, piece: bytes) -> None:
+        raise _Closing(_BROKEN, f"{len(piece):,} bytes were not announced")
 
     def _answer(self, **answer: Any) -> None:
         """Put something into the next turn, from any thread."""
@@ -199,6 +204,10 @@ class LiveViewer(Viewer):
         self._point: tuple[int, int] | None = None
         self._pointed: dict[str, Any] | None = None
         self._lookup: asyncio.Task[None] | None = None
+        # What the page sends to the desktop, and what it was told of that; what it gets from the desktop.
+        self._upload: Upload | None = None
+        self._upload_told: dict[str, Any] | None = None
+        self._download: Download | None = None
         # Acts of one viewer are done in order.
         self._act = asyncio.Lock()
 
@@ -223,17 +232,24 @@ class LiveViewer(Viewer):
             # It may be this viewer who is just getting control privately, or handing back: nothing is told until that is done.
             return turn, None, (0, 0)
         state = {**watched.state(self), "hidden": hidden, "scopes": sorted(self.grant.scopes), "me": self.grant.name}
+        if hidden and "approve" not in self.grant.scopes:
+            # One may have a file that who has control sends.
+            state["questions"] = []
         if state != self._told:
             self._told = turn["state"] = state
         if self._answers:
             turn["answers"], self._answers = self._answers, []
+        if self._upload is not None and (told := self._upload.state()) != self._upload_told:
+            self._upload_told = turn["upload"] = told
         if hidden:
             # Afterwards all is sent anew.
-            self._seen, self._pointed = -1, None
+            self._seen, self._pointed, self._download = -1, None, None
             return turn, None, (0, 0)
         revision, rows = watched.operations.newer(self._revision)
         if rows:
             turn["operations"], self._revision = rows, revision
+        if self._download is not None and (piece := self._download.piece()) is not None:
+            turn["copied"] = piece
         if self._pointed is not None:
             turn["pointed"], self._pointed = self._pointed, None
         if watched.mirror.generation <= self._seen:
@@ -254,11 +270,36 @@ class LiveViewer(Viewer):
             self._answer(error=f"your link is not for this: it needs the scope {needed}")
         elif kind in {"take", "release", "pause", "step", "resume", "stop", "decline", "answer"}:
             self._start(self._do(message))
+        elif kind == "upload":
+            self._upload = Upload(message, self.wake)
+            self._watched.receive(self, self._upload)
+            if not self._upload.size:
+                self._watched.received(self, self._upload, whole=True)
+        elif kind == "cancel":
+            if self._upload is not None:
+                self._upload.cancel()
         else:
             try:
                 self._watched.give(self, message)
             except ActionError as error:
                 self._answer(error=one_line(str(error), 500))
+
+    def _take_piece(self, piece: bytes) -> None:
+        if self._upload is None:
+            super()._take_piece(piece)
+            return
+        try:
+            whole = self._upload.take(piece)
+        except ActionError as error:
+            raise _Closing(_BROKEN, str(error)) from None
+        self._watched.received(self, self._upload, whole=whole)
+
+    def _copied(self, text: str, picture: bytes) -> None:
+        if picture:
+            self._download = Download(picture)
+            self.wake()
+        else:
+            self._answer(clipboard=text)
 
     def _look_up(self, x: int, y: int) -> None:
         """Find out what is at a pixel; of several that come meanwhile, the last one counts."""
@@ -291,7 +332,7 @@ class LiveViewer(Viewer):
                     self,
                     by,
                     failed=lambda text: self._answer(error=text),
-                    copied=lambda text: self._answer(clipboard=text),
+                    copied=self._copied,
                     private=message["private"],
                     force=message["force"],
                 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.redaction import one_line
 from deskhand.desktop.access import core_of, keep, latest
 from deskhand.errors import ActionError, DeskhandError
+from deskhand.policy.questions import PERSON
 from deskhand.watch.hands import Hands
 from deskhand.watch.mirror import Mirror
 from deskhand.watch.operation_list import Denials, Operations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.help_requests import HelpRequest
     from deskhand.desktop.operations import Holder
     from deskhand.policy.questions import Question, Questions
+    from deskhand.watch.transfers import Upload
 
 _LONGEST = 2000
 # As a policy names desktops.
@@ -53,6 +55,8 @@ class Watched:
         self.mirror: Mirror = Mirror(desktop, self._notify)
         self.pointing: Pointing = Pointing(desktop, self.mirror)
         self.hands: Hands | None = None
+        # What was sent last: until it has ended there is no other, so that one at a time is in memory.
+        self._upload: Upload | None = None
         self._listeners: dict[object, Callable[[], None]] = {}
         self._lock = threading.Lock()
         # To begin a hold may take seconds, for which nobody who only watches waits.
@@ -182,7 +186,7 @@ class Watched:
         by: str,
         *,
         failed: Callable[[str], None],
-        copied: Callable[[str], None],
+        copied: Callable[[str, bytes], None],
         private: bool,
         force: bool,
     ) -> None:
@@ -192,7 +196,7 @@ class Watched:
             viewer: Who gets it.
             by: The viewer's name.
             failed: Called, in any thread, with what could not be done later.
-            copied: Called, in any thread, with the clipboard's text where it was asked for.
+            copied: Called, in any thread, with the clipboard's text or picture where it was asked for.
             private: Nobody else sees the desktop meanwhile.
             force: Take it from whoever has it.
 
@@ -226,10 +230,34 @@ class Watched:
         Raises:
             ActionError: The viewer has not.
         """
+        self._hands_of(viewer).put(message)
+
+    def receive(self, viewer: object, upload: Upload) -> None:
+        """Let a viewer who has control send a file or a picture; if that cannot be, `upload` is told."""
+        try:
+            hands = self._hands_of(viewer)
+            if self._upload is not None and not self._upload.over:
+                raise ActionError("the last file is not on the desktop yet: wait until it is")
+            hands.receive(upload)
+            self._upload = upload
+        except DeskhandError as error:
+            upload.end(error=one_line(str(error), 500))
+
+    def received(self, viewer: object, upload: Upload, *, whole: bool) -> None:
+        """A part of it has come; the `whole` of it is put on the desktop."""
+        try:
+            hands = self._hands_of(viewer)
+            hands.touch()
+            if whole:
+                hands.put_upload(upload)
+        except ActionError as error:
+            upload.drop(str(error))
+
+    def _hands_of(self, viewer: object) -> Hands:
         hands = self.hands
         if hands is None or hands.viewer is not viewer or not hands.active:
             raise ActionError("you do not have control of this desktop: take it first")
-        hands.put(message)
+        return hands
 
     def answer(self, number: int, by: str, *, allow: bool, for_session: bool) -> None:
         """Answer a question of the policy.
@@ -277,12 +305,13 @@ def _request(request: HelpRequest) -> dict[str, Any]:
 
 
 def _question(question: Question) -> dict[str, Any]:
+    person = dict(question.details).get(PERSON, "")
     return {
         "id": question.id,
         "class": str(question.action_class),
         "details": [list(detail) for detail in question.details],
         "desktop": one_line(question.desktop, 200),
-        "asks": one_line(question.agent or question.provider, 200),
+        "asks": one_line(person or question.agent or question.provider, 200),
         "window": None if question.window is None else one_line(question.window, 300),
         "until": question.until,
         "repeatable": question.repeatable,

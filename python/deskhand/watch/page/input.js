@@ -295,10 +295,21 @@ export class Input {
     if (!this.active) return;
     event.preventDefault();
     const text = event.clipboardData?.getData("text/plain") ?? "";
-    if (!text) this.send({ type: "chord", key: "v", modifiers: ["ctrl"] });
-    else if (text.length <= 65536) this.send({ type: "paste", text, keys: true });
-    else this.ontoolong?.(text.length);
+    const files = [...(event.clipboardData?.files ?? [])];
+    // A program that copies text may add a picture of it; a file manager copies files, and may add their names.
+    const [picture] = files.length === 1 && files[0].type.startsWith("image/") ? files : [];
+    if (files.length && !picture) this.onfiles?.(files);
+    else if (text.length > 65536) this.ontoolong?.(text.length);
+    else if (text) this.send({ type: "paste", text, keys: true });
+    else if (picture) this.onpicture?.(picture);
+    else this.send({ type: "chord", key: "v", modifiers: ["ctrl"] });
   }
+
+  /** @type {((files: File[]) => void) | undefined} */
+  onfiles;
+
+  /** @type {((picture: File) => void) | undefined} */
+  onpicture;
 
   /** @type {((length: number) => void) | undefined} */
   ontoolong;

@@ -1,11 +1,13 @@
 // One desktop: its picture, what happens on it, and a person's hands.
 
+import { Copied, asFiles, asPicture, dropped, offer } from "./clipboard.js";
 import { ask, box, field } from "./dialogs.js";
 import { button, get, make, toast } from "./dom.js";
 import { Input } from "./input.js";
 import { Operations } from "./operations.js";
 import { Picture, decode } from "./picture.js";
 import { Pointed } from "./pointed.js";
+import { Transfers } from "./transfers.js";
 
 /**
  * @typedef {object} State
@@ -26,9 +28,14 @@ import { Pointed } from "./pointed.js";
  */
 
 export class Live {
-  /** @param {(message: Record<string, unknown>) => void} send */
-  constructor(send) {
+  /**
+   * @param {(message: Record<string, unknown>) => void} send
+   * @param {(piece: ArrayBuffer) => void} sendPiece
+   */
+  constructor(send, sendPiece) {
     this.send = send;
+    this.transfers = new Transfers(send, sendPiece);
+    this.copies = new Copied();
     this.picture = new Picture(/** @type {HTMLCanvasElement} */ (get("picture")));
     this.operations = new Operations();
     this.input = new Input(this.picture.canvas, /** @type {HTMLTextAreaElement} */ (get("keys")), send);
@@ -41,6 +48,12 @@ export class Live {
     this.buttons();
     new ResizeObserver(() => this.fit()).observe(get("stage"));
     this.input.onsticky = () => this.sticky();
+    this.input.onfiles = (files) => this.transfers.add(asFiles(files));
+    this.input.onpicture = async (file) => {
+      const picture = await asPicture(file);
+      if (this.hadControl) this.transfers.add([picture]);
+    };
+    this.drops();
     this.input.ontoolong = (length) => toast(`This text has ${length.toLocaleString()} characters; at most 65,536 are pasted.`);
   }
 
@@ -66,12 +79,39 @@ export class Live {
     press("paste", () => this.paste());
     press("copy", () => this.send({ type: "copy" }));
     press("keyboard", () => this.input.keys.focus());
+    const files = /** @type {HTMLInputElement} */ (get("files"));
+    press("send-files", () => files.click());
+    files.addEventListener("change", () => {
+      this.transfers.add(asFiles([...(files.files ?? [])]));
+      files.value = "";
+      this.input.keys.focus();
+    });
     for (const each of get("hands").querySelectorAll("button")) {
       // A press must not take the focus from the desktop's keyboard.
       if (each.dataset.key || each.dataset.modifier) each.addEventListener("pointerdown", (event) => event.preventDefault());
       if (each.dataset.key) each.addEventListener("click", () => this.input.tap(each.dataset.key ?? ""));
       if (each.dataset.modifier) each.addEventListener("click", () => this.input.stick(each.dataset.modifier ?? ""));
     }
+  }
+
+  /** Files that are dropped on the page go to the desktop; a browser would leave the page and show them. */
+  drops() {
+    const stage = get("stage");
+    const over = (/** @type {DragEvent} */ event) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      event.dataTransfer.dropEffect = this.hadControl ? "copy" : "none";
+      stage.classList.toggle("dropping", this.hadControl);
+    };
+    addEventListener("dragenter", over);
+    addEventListener("dragover", over);
+    addEventListener("dragleave", (event) => event.relatedTarget === null && stage.classList.remove("dropping"));
+    addEventListener("drop", (event) => {
+      stage.classList.remove("dropping");
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      if (this.hadControl) this.transfers.add(dropped(event.dataTransfer));
+    });
   }
 
   sticky() {
@@ -87,8 +127,15 @@ export class Live {
     this.pointed.clear();
     this.state = undefined;
     this.cards = "";
-    this.input.enable(false);
+    this.lost();
     get("waiting").replaceChildren();
+  }
+
+  /** There is no control any more. */
+  lost() {
+    this.hadControl = false;
+    this.input.enable(false);
+    this.transfers.stop();
   }
 
   /** @param {ArrayBuffer} data */
@@ -143,7 +190,10 @@ export class Live {
     }
     get("hands").hidden = !mine;
     this.input.enable(mine);
-    if (this.hadControl && !mine) toast("You do not have control any more.", "note");
+    if (this.hadControl && !mine) {
+      toast("You do not have control any more.", "note");
+      this.lost();
+    }
     this.hadControl = mine;
     this.wait(state);
   }
@@ -215,6 +265,14 @@ export class Live {
     }
   }
 
+  /** @param {{size: number, at: number, data: string}} piece */
+  async copiedPicture(piece) {
+    const picture = this.copies.put(piece);
+    if (!picture) return;
+    await offer(picture);
+    this.input.keys.focus();
+  }
+
   async take() {
     const holder = this.state?.holder;
     get("take-text").textContent = holder
@@ -245,7 +303,7 @@ export class Live {
   /** @param {string} text */
   async copied(text) {
     if (!text) {
-      toast("The clipboard of the desktop has no text.", "note");
+      toast("The clipboard of the desktop has neither text nor a picture.", "note");
       return;
     }
     field("copy-text").value = text;

@@ -14,9 +14,14 @@ let wait = 250;
 let shown = "";
 let timer = 0;
 
-const live = new Live((message) => {
-  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
-});
+const live = new Live(
+  (message) => {
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+  },
+  (piece) => {
+    if (socket?.readyState === WebSocket.OPEN) socket.send(piece);
+  },
+);
 const grid = new Grid();
 
 /**
@@ -72,7 +77,7 @@ function connect(session) {
   });
   mine.addEventListener("close", (event) => {
     if (socket !== mine) return;
-    live.input.enable(false);
+    live.lost();
     again(session, event);
   });
 }
@@ -84,6 +89,8 @@ function take(turn) {
   if (turn.operations) live.operations.put(turn.operations);
   if (turn.pointed) live.pointed.show(turn.pointed);
   if (turn.answers) live.answers(turn.answers);
+  if (turn.upload) live.transfers.news(turn.upload);
+  if (turn.copied) live.copiedPicture(turn.copied);
 }
 
 /**
