@@ -202,6 +202,19 @@ def test_a_command_that_sleeps_is_waited_for_a_while_and_named() -> None:
     assert (result.settled, result.reason, result.may_change) == (True, Reason.QUIET, True)
 
 
+def test_an_answer_over_the_network_is_waited_for() -> None:
+    m = machine()
+    for at in (0.1, 0.13, 0.5):
+        assert m.wants_look(at)
+        m.looked(at, Activity.AWAITING)
+        assert m.result(at) is None
+    m.changed(0.51, [WORD])
+    m.looked(0.57, Activity.RESTING)
+    result = m.result(0.57)
+    assert result is not None
+    assert (result.reason, result.first_change, result.may_change) == (Reason.QUIET, 0.51, False)
+
+
 def test_a_command_that_has_ended_is_not_named() -> None:
     m = machine()
     m.looked(0.1, Activity.SLEEPING)

@@ -17,6 +17,8 @@ The rules:
   application that ticks is looked at again too, until 0.25 s after the last change;
 - a command in a terminal that sleeps for a time goes on by itself: it is looked at again until 0.3 s after the last change, and
   the verdict says when it still sleeps then;
+- an application that has asked over the network since, and got no answer yet, is looked at again for a second; where that was
+  in vain twice for one address, it is not waited for there until something comes from it;
 - an application that has set a timer since, which may be for a part of its answer, is not waited for, but the verdict says so;
 - no relevant change within `Settle.reaction` after the input, and a probe sent towards the end of that time was answered:
   settled, nothing changed;
@@ -85,7 +87,9 @@ class Activity(StrEnum):
     SLEEPING = "sleeping"
     """A command that its terminal waits for sleeps for a time, and goes on by itself."""
     TIMED = "timed"
-    """Nothing, but it has set a timer since the action began."""
+    """Nothing, but it has set a timer since the action began, or has asked over the network and got no answer in time."""
+    AWAITING = "awaiting"
+    """It has asked over the network since the action began, and waits for the answer."""
     COMPUTING = "computing"
     """It computes, waits for a processor, or has not yet read what it was sent."""
 

@@ -113,7 +113,7 @@ class Machine:
         animated = self._moves > 1 and self._last is not None and at < self._last + _LONGEST_STANDSTILL
         self._goes_on = activity in {Activity.SLEEPING, Activity.TIMED}
         naps = activity is Activity.SLEEPING and at < (self.start if self._last is None else self._last) + _LONGEST_NAP
-        if activity is Activity.COMPUTING or (activity is Activity.TICKING and animated) or naps:
+        if activity in {Activity.COMPUTING, Activity.AWAITING} or (activity is Activity.TICKING and animated) or naps:
             # The backend looks back over about a `quiet`: half of one is soon enough to ask again.
             self._not_before = max(self._not_before, at + self._settings.quiet / 2)
         else:

@@ -41,6 +41,7 @@ mod stat;
 mod state;
 mod steps;
 mod stream;
+mod traffic;
 mod typing;
 mod watcher;
 mod windows;

@@ -18,6 +18,7 @@ use crate::inbox::Inbox;
 use crate::jobs::Jobs;
 use crate::sample::{Ambient, Sample, Thread};
 use crate::stat::{Sleep, Sleeper, Stat, Waiting, boot_ticks, is_shown_on, numbers, uses_gtk};
+use crate::traffic::Traffic;
 
 /// Time not asleep above what is usual, as a share of the time that passed, from which on a family is at work. Measured: an idle
 /// browser is below 3 %, a thread that computes near 100 %, whatever else runs.
@@ -60,6 +61,9 @@ pub(crate) struct Work {
     /// Whether the process that got the input has loaded GTK, once that was checked.
     gtk: Option<bool>,
     jobs: Jobs,
+    traffic: Traffic,
+    /// When the last action began.
+    acted: Option<Instant>,
     /// The highest process of the family that is examined.
     root: Option<u32>,
     ancestry: Ancestry,
@@ -225,6 +229,7 @@ impl Work {
     /// Called before an action: the work since the last look was done without one.
     pub(crate) fn take_stock(&mut self) {
         self.begun = boot_ticks();
+        self.acted = Some(Instant::now());
         self.young.clear();
         self.jobs.take_stock();
         self.dozes = self.inbox.as_mut().is_some_and(|(main, _)| is_dozing(main));

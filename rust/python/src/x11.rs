@@ -212,6 +212,7 @@ impl X11 {
             Activity::Ticking => "ticking",
             Activity::Sleeping => "sleeping",
             Activity::Timed => "timed",
+            Activity::Awaiting => "awaiting",
             Activity::Computing => "computing",
         })
     }
@@ -272,6 +273,7 @@ impl X11 {
         Ok(data.map(|data| PyBytes::new(py, &data).unbind()))
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "Python's arguments")]
     fn write_clipboard_kinds(
         &self,
         py: Python<'_>,

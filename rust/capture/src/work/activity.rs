@@ -6,6 +6,7 @@ use super::{BUSY_SHARE, SHORTEST_SPAN, TICKS, Work, is_dozing};
 use crate::family::Births;
 use crate::sample::{Rate, Sample, Thread};
 use crate::stat::{Stat, Waiting, is_contended};
+use crate::traffic::{Awaited, owns};
 
 /// What moves on its own takes a little more at one time than at another.
 const AMBIENT_TOLERANCE: f64 = 1.5;
@@ -44,8 +45,10 @@ pub enum Activity {
     Ticking,
     /// A command of a terminal sleeps for a time, and goes on by itself.
     Sleeping,
-    /// Nothing, but it has set a timer since the action began.
+    /// Nothing, but it has set a timer since the action began, or has asked over the network and got no answer in time.
     Timed,
+    /// They have asked over the network since the action began, and wait for the answer.
+    Awaiting,
     /// They compute, wait for a processor, or have not reached their input.
     Computing,
 }
@@ -67,15 +70,28 @@ impl Work {
             Activity::Computing
         } else if slept || self.jobs.sleep() {
             Activity::Sleeping
-        } else if self.ticks(&now) {
-            Activity::Ticking
-        } else if self.has_set_timer(&now) {
-            Activity::Timed
         } else {
-            Activity::Resting
+            self.at_rest(&now)
         };
         self.push(now);
         activity
+    }
+
+    /// What a family waits for that does not compute.
+    fn at_rest(&mut self, now: &Sample) -> Activity {
+        let since = self.acted.map_or(Duration::ZERO, |acted| acted.elapsed());
+        let mut processes: Vec<u32> = now.threads.iter().map(|thread| thread.process).collect();
+        processes.dedup();
+        let awaited = self.traffic.awaited(since, |inode| owns(&processes, inode));
+        if awaited == Awaited::Answer {
+            Activity::Awaiting
+        } else if self.ticks(now) {
+            Activity::Ticking
+        } else if awaited == Awaited::Late || self.has_set_timer(now) {
+            Activity::Timed
+        } else {
+            Activity::Resting
+        }
     }
 
     /// Whether a process of the family has begun or ended since it was listed for this sample. Who waits for one that is not listed

@@ -1,0 +1,309 @@
+//! Requests over the network that the processes behind a window have sent and that nobody has answered yet: what comes back may
+//! change the screen. The kernel tells of each TCP connection when data were last sent and last received (`sock_diag(7)`).
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+
+use rustix::fd::OwnedFd;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The kernel repeats the first packet of a connection after this time (RFC 6298 §2).
+const REPEATED: Duration = Duration::from_secs(1);
+/// So often in a row nothing has come from an address in time: it is not waited for until something does.
+const GIVEN_UP: u8 = 2;
+/// On a machine with more connections than this the look takes too long.
+const MOST_CONNECTIONS: usize = 2000;
+/// Addresses that are remembered.
+const MOST_ADDRESSES: usize = 256;
+
+const ESTABLISHED: u8 = 1;
+const SYN_SENT: u8 = 2;
+const LISTEN: u8 = 10;
+const DONE: u16 = 3;
+const FOUND: u16 = 20;
+
+/// The address of the other side: family, port, address.
+type Address = [u8; 19];
+
+/// One connection, as the kernel reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Connection {
+    inode: u32,
+    address: Address,
+    /// The port of this side, as the kernel has it.
+    port: [u8; 2],
+    state: u8,
+    /// How long ago the last data were sent, where nothing was received since.
+    unanswered: Option<Duration>,
+}
+
+/// What the processes wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    Nothing,
+    Answer,
+    /// An answer that did not come in time.
+    Late,
+}
+
+/// The socket over which the kernel is asked.
+#[derive(Default)]
+enum Kernel {
+    #[default]
+    Unasked,
+    Tells(OwnedFd),
+    IsSilent,
+}
+
+/// The network of one connection's applications.
+#[derive(Default)]
+pub(crate) struct Traffic {
+    kernel: Kernel,
+    waited_for: HashMap<u32, Address>,
+    silent: HashMap<Address, u8>,
+}
+
+impl Traffic {
+    /// What was asked for since an action that began so long ago, by processes of which one `owns` a socket.
+    pub(crate) fn awaited(&mut self, since: Duration, owns: impl Fn(u32) -> bool) -> Awaited {
+        let Some(connections) = self.connections() else { return Awaited::Nothing };
+        self.judge(&connections, since, owns)
+    }
+
+    fn judge(&mut self, connections: &[Connection], since: Duration, owns: impl Fn(u32) -> bool) -> Awaited {
+        let mut awaited = Awaited::Nothing;
+        for Connection { inode, address, unanswered, .. } in connections {
+            let Some(age) = unanswered.filter(|&age| age < since) else {
+                if self.waited_for.remove(inode).is_some() {
+                    self.silent.remove(address);
+                }
+                continue;
+            };
+            if self.silent.get(address).is_some_and(|&times| times >= GIVEN_UP) || !owns(*inode) {
+                continue;
+            }
+            if age < PATIENCE {
+                self.waited_for.insert(*inode, *address);
+                return Awaited::Answer;
+            }
+            awaited = Awaited::Late;
+            if self.waited_for.remove(inode).is_some() {
+                if self.silent.len() >= MOST_ADDRESSES {
+                    self.silent.clear();
+                }
+                *self.silent.entry(*address).or_default() += 1;
+            }
+        }
+        awaited
+    }
+
+    /// The connections of this machine that were not made to one of its servers, which sends last when it has answered; `None`
+    /// where the kernel does not tell.
+    fn connections(&mut self) -> Option<Vec<Connection>> {
+        if let Kernel::Unasked = self.kernel {
+            let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+            let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG));
+            self.kernel = socket.map_or(Kernel::IsSilent, Kernel::Tells);
+        }
+        let Kernel::Tells(kernel) = &self.kernel else { return None };
+        let mut found = Vec::new();
+        for family in [AddressFamily::INET, AddressFamily::INET6] {
+            if ask(kernel, family.as_raw() as u8, &mut found).is_none() {
+                self.kernel = Kernel::IsSilent;
+                return None;
+            }
+        }
+        let servers: Vec<[u8; 2]> = found.iter().filter(|one| one.state == LISTEN).map(|one| one.port).collect();
+        found.retain(|one| !servers.contains(&one.port));
+        Some(found)
+    }
+}
+
+/// Whether one of these processes has the socket with this number.
+pub(crate) fn owns(processes: &[u32], inode: u32) -> bool {
+    let name = format!("socket:[{inode}]");
+    processes.iter().any(|process| {
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+        descriptors.flatten().any(|each| fs::read_link(each.path()).is_ok_and(|to| to.as_os_str() == name.as_str()))
+    })
+}
+
+/// Asks for the connections of one family; `None` if the kernel refuses, or there are too many.
+fn ask(kernel: &OwnedFd, family: u8, found: &mut Vec<Connection>) -> Option<()> {
+    send(kernel, &question(family), SendFlags::empty()).ok()?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let (length, _) = recv(kernel, &mut *buffer, RecvFlags::empty()).ok()?;
+        if read(&buffer[..length], found)? {
+            return Some(());
+        }
+        if found.len() > MOST_CONNECTIONS {
+            return None;
+        }
+    }
+}
+
+/// A `nlmsghdr` and an `inet_diag_req_v2`: a list of the TCP connections of this family, with `tcp_info`.
+fn question(family: u8) -> [u8; 72] {
+    const LIST: u16 = 0x301;
+    let mut message = [0; 72];
+    message[..4].copy_from_slice(&72u32.to_ne_bytes());
+    message[4..6].copy_from_slice(&FOUND.to_ne_bytes());
+    message[6..8].copy_from_slice(&LIST.to_ne_bytes());
+    message[16..19].copy_from_slice(&[family, 6, 1 << 1]);
+    message[20..24].copy_from_slice(&(1u32 << ESTABLISHED | 1 << SYN_SENT | 1 << LISTEN).to_ne_bytes());
+    message
+}
+
+/// Reads one message of the kernel; whether it is the last.
+fn read(mut message: &[u8], found: &mut Vec<Connection>) -> Option<bool> {
+    while !message.is_empty() {
+        let length = word(message, 0)? as usize;
+        let body = message.get(16..length)?;
+        match half(message, 4)? {
+            DONE => return Some(true),
+            FOUND => found.extend(connection(body)),
+            _ => return None,
+        }
+        message = message.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Some(false)
+}
+
+/// Reads an `inet_diag_msg` and its attributes.
+fn connection(body: &[u8]) -> Option<Connection> {
+    const INFO: u16 = 2;
+    const TIMER: usize = 52;
+    let (state, repeats) = (*body.get(1)?, *body.get(3)?);
+    let mut address = [0; 19];
+    address[0] = *body.first()?;
+    address[1..3].copy_from_slice(body.get(6..8)?);
+    address[3..].copy_from_slice(body.get(24..40)?);
+    let ago = |milliseconds| Duration::from_millis(u64::from(milliseconds));
+    let mut unanswered = None;
+    if state == SYN_SENT {
+        // Nothing was received; the timer tells when the first packet is sent again.
+        unanswered = Some(if repeats == 0 { REPEATED.saturating_sub(ago(word(body, TIMER)?)) } else { PATIENCE });
+    }
+    let mut attributes = body.get(72..)?;
+    while let Some(length) = half(attributes, 0).map(usize::from).filter(|&length| length >= 4) {
+        if half(attributes, 2)? == INFO && state == ESTABLISHED {
+            // `tcpi_last_data_sent` and `tcpi_last_data_recv`, which count from the beginning of a connection.
+            let (sent, received) = (word(attributes, 4 + 44)?, word(attributes, 4 + 52)?);
+            // `tcpi_bytes_received`, and `tcpi_data_segs_out`.
+            let none_yet = (word(attributes, 4 + 128), word(attributes, 4 + 132)) == (Some(0), Some(0));
+            let first = none_yet && word(attributes, 4 + 156).is_some_and(|segments| segments > 0);
+            unanswered = (sent < received || first).then(|| ago(sent));
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    let port = body.get(4..6)?.try_into().ok()?;
+    Some(Connection { inode: word(body, 68)?, address, port, state, unanswered })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::MetadataExt;
+    use std::process;
+    use std::thread::sleep;
+
+    use super::*;
+
+    /// Two ends of a connection, and the number of the first one's socket.
+    fn pair() -> (TcpStream, TcpStream, u32) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let near = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
+        let (far, _) = listener.accept().expect("the other end");
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&near));
+        let inode = fs::metadata(path).expect("a socket").ino() as u32;
+        (near, far, inode)
+    }
+
+    #[test]
+    fn a_request_is_awaited_until_its_answer_comes() {
+        let (mut near, mut far, inode) = pair();
+        let mut traffic = Traffic::default();
+        let mut awaited = |since| traffic.awaited(since, |socket| socket == inode && owns(&[process::id()], socket));
+        assert_eq!(awaited(Duration::from_secs(60)), Awaited::Nothing);
+        // The first one in the millisecond in which the connection begins.
+        near.write_all(b"question").expect("sent");
+        sleep(Duration::from_millis(30));
+        assert_eq!(awaited(Duration::from_secs(60)), Awaited::Answer);
+        assert_eq!(awaited(Duration::from_millis(10)), Awaited::Nothing, "it was sent before");
+        far.write_all(b"answer").expect("sent");
+        near.read_exact(&mut [0; 6]).expect("received");
+        sleep(Duration::from_millis(10));
+        assert_eq!(awaited(Duration::from_secs(60)), Awaited::Nothing);
+        near.write_all(b"question").expect("sent");
+        sleep(Duration::from_millis(10));
+        assert_eq!(awaited(Duration::from_secs(60)), Awaited::Answer);
+        assert!(!owns(&[1], inode));
+    }
+
+    #[test]
+    fn a_server_that_has_answered_waits_for_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut near = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
+        let (mut far, _) = listener.accept().expect("the other end");
+        near.write_all(b"question").expect("sent");
+        far.read_exact(&mut [0; 8]).expect("received");
+        sleep(Duration::from_millis(20));
+        far.write_all(b"answer").expect("sent");
+        near.read_exact(&mut [0; 6]).expect("received");
+        sleep(Duration::from_millis(10));
+        let port = listener.local_addr().expect("its address").port().to_be_bytes();
+        let mut traffic = Traffic::default();
+        let connections = traffic.connections().expect("a kernel that tells");
+        assert!(connections.iter().all(|one| one.port != port));
+        assert!(connections.iter().any(|one| one.address[1..3] == port && one.unanswered.is_none()));
+    }
+
+    #[test]
+    fn an_address_that_does_not_answer_is_given_up_until_it_does() {
+        let minute = Duration::from_secs(60);
+        let at = |inode, milliseconds: Option<u64>| Connection {
+            inode,
+            address: [7; 19],
+            port: [1, 2],
+            state: ESTABLISHED,
+            unanswered: milliseconds.map(Duration::from_millis),
+        };
+        let mut traffic = Traffic::default();
+        let mut judge = |connection| traffic.judge(&[connection], minute, |_| true);
+        for inode in 1..=u32::from(GIVEN_UP) {
+            assert_eq!(judge(at(inode, Some(500))), Awaited::Answer);
+            assert_eq!(judge(at(inode, Some(1100))), Awaited::Late);
+        }
+        assert_eq!(judge(at(9, Some(10))), Awaited::Nothing);
+        traffic.waited_for.insert(9, [7; 19]);
+        assert_eq!(traffic.judge(&[at(9, None)], minute, |_| true), Awaited::Nothing);
+        assert_eq!(traffic.judge(&[at(9, Some(10))], minute, |_| true), Awaited::Answer);
+        assert_eq!(traffic.judge(&[at(9, Some(10))], minute, |_| false), Awaited::Nothing);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_say_is_not_read() {
+        let mut found = Vec::new();
+        assert_eq!(read(&[], &mut found), Some(false));
+        for length in [0u32, 8, 15, 17, 200, u32::MAX] {
+            let mut message = [0; 72];
+            message[..4].copy_from_slice(&length.to_ne_bytes());
+            message[4..6].copy_from_slice(&FOUND.to_ne_bytes());
+            let _ = read(&message, &mut found);
+        }
+        assert!(found.is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+"""A page that fetches after a click has settled when the answer is shown, and one whose server does not answer soon after."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand import LeftClick, Move
+from integration.apps import chromium_command, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Each request is another one: Chromium asks for one address once at a time.
+_PAGE = b"""<!doctype html><title>page</title><style>
+button { position: absolute; left: 50px; top: 50px; width: 200px; height: 80px }
+p { position: absolute; left: 50px; top: 200px; font: 40px sans-serif }</style><button>load</button><p></p><script>
+let number = 0;
+document.querySelector('button').onclick = async () => {
+  document.querySelector('p').textContent += await (await fetch('/answer' + number++)).text();
+};
+</script>"""
+
+
+class _Server(ThreadingHTTPServer):
+    """Serves the page, and answers its requests after `delay` seconds, or when it ends."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.delay = 0.0
+        self.asked = self.answered = 0
+        self.ends = threading.Event()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        body, answers = _PAGE, self.path.startswith("/answer")
+        if answers:
+            body = b"answer "
+            self.server.asked += 1
+            self.server.ends.wait(self.server.delay)
+        # At the end of a test the browser has gone.
+        with contextlib.suppress(ConnectionError):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            self.server.answered += answers
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    """The server, with its thread."""
+    with _Server() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.ends.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def page(server: _Server, tmp_path: Path) -> Iterator[tuple[deskhand.Desktop, tuple[int, int]]]:
+    """A desktop with the page, and the place of its button."""
+    with deskhand.launch(size=(1000, 700)) as desktop:
+        command = chromium_command(f"http://127.0.0.1:{server.server_port}/", tmp_path)
+        window = desktop.start(command, timeout=60).window
+        assert window is not None
+        desktop.perform(Move((window.rect.x + 400, window.rect.y + 500)))
+        button = window.rect.x + 150, window.rect.y + 180
+        assert until(lambda: desktop.perform(LeftClick(button)).changed and server.answered > 0)
+        yield desktop, button
+
+
+@pytest.mark.parametrize("delay", [0.15, 0.5])
+def test_an_answer_is_shown_when_the_screen_has_settled(
+    page: tuple[deskhand.Desktop, tuple[int, int]], server: _Server, delay: float
+) -> None:
+    desktop, button = page
+    server.delay = delay
+    for _ in range(3):
+        before = server.answered
+        seen = desktop.perform(LeftClick(button))
+        assert server.answered == before + 1
+        assert (seen.settled, seen.may_change) == (True, False)
+        assert any(rect.y > button[1] + 40 for rect in seen.rects), "the answer is shown"
+        assert desktop.screenshot(format="raw").data == desktop.perform(format="raw").data
+
+
+def test_a_server_that_does_not_answer_is_given_up(
+    page: tuple[deskhand.Desktop, tuple[int, int]], server: _Server
+) -> None:
+    desktop, button = page
+    server.delay = 600.0
+    told = []
+    for _ in range(4):
+        asked = server.asked
+        seen = desktop.perform(LeftClick(button))
+        assert seen.settled
+        assert until(lambda asked=asked: server.asked > asked)  # type: ignore[misc]
+        told.append(seen.may_change)
+    # A second for each of the first two.
+    assert told == [True, True, False, False]
