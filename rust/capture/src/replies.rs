@@ -1,8 +1,8 @@
 //! Checks a server's description of itself and its replies before they are used. Pure, without a connection.
 
-use imaging::{Rect, Size};
+use imaging::{Cursor, Rect, Size};
 use x11rb::protocol::res::QueryClientIdsReply;
-use x11rb::protocol::xfixes::GetCursorImageReply;
+use x11rb::protocol::xfixes::GetCursorImageAndNameReply;
 use x11rb::protocol::xproto::Setup;
 use x11rb::x11_utils::TryParse as _;
 
@@ -16,6 +16,8 @@ const MAX_SIDE: u32 = 16_384;
 const MAX_PIXELS: u64 = 64 << 20;
 /// Pixels per side of a cursor; one that is larger is not shown.
 pub(crate) const MAX_CURSOR: u16 = 512;
+/// Characters of a cursor's name.
+const MAX_CURSOR_NAME: usize = 64;
 /// X11: resource ids have 29 bits, of which at least 18 are a client's own.
 const ID_BITS: u32 = 29;
 const OWN_ID_BITS: u32 = 18;
@@ -62,14 +64,26 @@ pub(crate) fn pixels(rect: Rect, data: Vec<u8>) -> Result<Vec<u8>> {
 }
 
 /// The cursor's image; `None` when it is larger than is shown.
-pub(crate) fn cursor(reply: &[u8]) -> Result<Option<GetCursorImageReply>> {
+pub(crate) fn cursor(reply: &[u8]) -> Result<Option<Cursor>> {
     // x11rb would take memory for as many pixels as the size says.
     let side = |at: usize| reply.get(at..at + 2).map_or(0, |side| u16::from_ne_bytes([side[0], side[1]]));
     let (width, height) = (side(12), side(14));
     if width > MAX_CURSOR || height > MAX_CURSOR {
         return Ok(None);
     }
-    Ok(Some(GetCursorImageReply::try_parse(reply)?.0))
+    let reply = GetCursorImageAndNameReply::try_parse(reply)?.0;
+    Ok(Some(Cursor {
+        size: Size { w: reply.width.into(), h: reply.height.into() },
+        hot: (reply.xhot.into(), reply.yhot.into()),
+        argb: reply.cursor_image,
+        serial: reply.cursor_serial.into(),
+        name: cursor_name(&reply.name),
+    }))
+}
+
+/// The printable ASCII of a cursor's name: any client may have set it.
+fn cursor_name(name: &[u8]) -> String {
+    name.iter().filter(|byte| byte.is_ascii_graphic()).take(MAX_CURSOR_NAME).map(|&byte| char::from(byte)).collect()
 }
 
 /// The first resource id of each client in the request, and its process.
