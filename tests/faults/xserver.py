@@ -45,6 +45,7 @@ _CORE = {
     14: "GetGeometry",
     15: "QueryTree",
     16: "InternAtom",
+    17: "GetAtomName",
     18: "ChangeProperty",
     20: "GetProperty",
     23: "GetSelectionOwner",
@@ -64,7 +65,7 @@ _EXTENDED = {
     "DAMAGE": {0: "QueryVersion"},
     "XFIXES": {0: "QueryVersion", 19: "FetchRegion", 25: "GetCursorImageAndName"},
     "XTEST": {},
-    "RANDR": {6: "GetScreenSizeRange", 20: "GetCrtcInfo", 25: "GetScreenResourcesCurrent"},
+    "RANDR": {6: "GetScreenSizeRange", 20: "GetCrtcInfo", 25: "GetScreenResourcesCurrent", 42: "GetMonitors"},
     "XKEYBOARD": {0: "UseExtension", 4: "GetState", 8: "GetMap"},
     "MIT-SHM": {0: "QueryVersion", 4: "GetImage", 6: "AttachFd", 7: "CreateSegment"},
     "X-Resource": {4: "QueryClientIds"},
@@ -281,7 +282,7 @@ class Server:
                 return reply(bytes([0, 0, FIRST_KEYCODE, LAST_KEYCODE]), bytes(8))
             case "RANDR.GetScreenSizeRange":
                 return reply(u16(1, 1, 8192, 8192))
-            case "RANDR.GetScreenResourcesCurrent":
+            case "RANDR.GetScreenResourcesCurrent" | "RANDR.GetMonitors" | "GetAtomName":
                 return reply()
             case "GetProperty" | "GetSelectionOwner" | "TranslateCoordinates" | "XKEYBOARD.GetState":
                 return reply()

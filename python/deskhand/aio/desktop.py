@@ -272,7 +272,7 @@ class AsyncDesktop(Calls):
 
     @property
     def status(self) -> tuple[str, ...]:
-        """Its problems, one sentence each: slower paths in use, parts that had to be started again..."""
+        """Its problems, one sentence each: slower paths, windows that its picture lacks, parts that were started again..."""
         return self.desktop.status
 
     async def pointer(self) -> Point:

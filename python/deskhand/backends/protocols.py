@@ -61,7 +61,7 @@ class Backend(Protocol):
 
     @property
     def status(self) -> Sequence[str]:
-        """Why slower paths are in use, one sentence each; empty when none is."""
+        """Why slower paths are in use, and what the picture lacks, one sentence each; empty for nothing."""
 
     @property
     def lag(self) -> Lag:

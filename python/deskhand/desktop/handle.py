@@ -146,7 +146,7 @@ class Handle:
 
     @property
     def status(self) -> tuple[str, ...]:
-        """Its problems, one sentence each: slower paths in use, parts that had to be started again..."""
+        """Its problems, one sentence each: slower paths, windows that its picture lacks, parts that were started again..."""
         self._core.owner.refuse_if_parent("this desktop")
         inside = self._core.inside
         return (*self._core.backend.status, *(inside.status if inside is not None else ()))

@@ -1,6 +1,7 @@
 //! Checks a server's description of itself and its replies before they are used. Pure, without a connection.
 
 use imaging::{Cursor, Rect, Size};
+use x11rb::protocol::randr::MonitorInfo;
 use x11rb::protocol::res::QueryClientIdsReply;
 use x11rb::protocol::xfixes::GetCursorImageAndNameReply;
 use x11rb::protocol::xproto::Setup;
@@ -18,6 +19,8 @@ const MAX_PIXELS: u64 = 64 << 20;
 pub(crate) const MAX_CURSOR: u16 = 512;
 /// Characters of a cursor's name.
 const MAX_CURSOR_NAME: usize = 64;
+/// More monitors than any screen has; further ones are left out.
+const MAX_MONITORS: u32 = 64;
 /// X11: resource ids have 29 bits, of which at least 18 are a client's own.
 const ID_BITS: u32 = 29;
 const OWN_ID_BITS: u32 = 18;
@@ -105,6 +108,20 @@ pub(crate) fn client_processes(reply: &[u8]) -> Result<Vec<(u32, u32)>> {
     }
     let ids = QueryClientIdsReply::try_parse(reply)?.0.ids;
     Ok(ids.iter().filter_map(|id| id.value.first().map(|&process| (id.spec.client, process))).collect())
+}
+
+/// The first of the monitors that a server reports.
+pub(crate) fn monitors(reply: &[u8]) -> Result<Vec<MonitorInfo>> {
+    // x11rb would take memory for as many monitors as the number says.
+    let count = reply.get(12..16).map_or(0, |count| u32::from_ne_bytes([count[0], count[1], count[2], count[3]]));
+    let mut rest = reply.get(FIXED..).unwrap_or_default();
+    let mut monitors = Vec::new();
+    for _ in 0..count.min(MAX_MONITORS) {
+        let (monitor, after) = MonitorInfo::try_parse(rest)?;
+        monitors.push(monitor);
+        rest = after;
+    }
+    Ok(monitors)
 }
 
 /// The keymap, of `count` keycodes from `first` on.

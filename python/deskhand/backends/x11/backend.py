@@ -232,7 +232,7 @@ class X11Backend:
 
     @property
     def status(self) -> Sequence[str]:
-        """Why the connection uses slower paths."""
+        """Why the connection uses slower paths, and what its picture lacks."""
         return self._x11.status
 
     def untypable(self, events: Sequence[Step]) -> set[int]:
