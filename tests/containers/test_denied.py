@@ -92,6 +92,7 @@ NOT_JUDGED = {
     ),
     *(
         "machine.home",
+        "monitors",
         "name",
         "pointer",
         "pressed",

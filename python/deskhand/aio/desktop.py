@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deskhand._core.formats import Format
     from deskhand._core.geometry import Point, Size
     from deskhand._core.health import Health
+    from deskhand._core.monitor import Monitor
     from deskhand._core.observation import Observation, Screenshot
     from deskhand._core.settle import Settle
     from deskhand._core.sizes import PictureSize
@@ -278,6 +279,10 @@ class AsyncDesktop(Calls):
     async def pointer(self) -> Point:
         """Where the pointer is, in screen pixels."""
         return await self._call(lambda: self.desktop.pointer)
+
+    async def monitors(self) -> list[Monitor]:
+        """The monitors that make up the screen; where nothing is known of them, one that is the whole screen."""
+        return await self._call(lambda: self.desktop.monitors())
 
     @property
     def pressed(self) -> tuple[ButtonDown | KeyDown, ...]:
