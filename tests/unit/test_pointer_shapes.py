@@ -6,6 +6,7 @@ from deskhand import Point
 from deskhand._core.geometry import Size, Viewport
 from deskhand._core.observation import Screenshot
 from deskhand._core.pointer_shapes import _SHAPES, pointer_shape
+from deskhand.launchers.docker.spec import ContainerSpec
 
 # https://www.w3.org/TR/css-ui-4/#cursor, but for `auto`, which is no shape.
 _WORDS = """
@@ -37,3 +38,8 @@ def test_words_of_css_and_unknown_names_stay() -> None:
 def test_a_picture_has_none_unless_it_is_told() -> None:
     size = Size(1, 1)
     assert Screenshot(bytes(3), "raw", Viewport(size, size), Point(0, 0), 0).pointer_shape == ""
+
+
+def test_cursors_in_containers_are_still_unless_programs_animate() -> None:
+    assert ContainerSpec().environment["XCURSOR_ANIM"] == "0"
+    assert "XCURSOR_ANIM" not in ContainerSpec(animations=True).environment
