@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from deskhand._core.formats import Format
     from deskhand._core.geometry import Point, Size
     from deskhand._core.health import Health
+    from deskhand._core.monitor import Monitor
     from deskhand._core.observation import Observation, Screenshot
     from deskhand._core.redaction import Secret
     from deskhand._core.settle import Settle

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from deskhand._core.elements import Element as Element, Elements as Elements
     from deskhand._core.geometry import Point as Point, Rect as Rect, Size as Size, Viewport as Viewport
     from deskhand._core.health import Health as Health
+    from deskhand._core.monitor import Monitor as Monitor
     from deskhand._core.observation import Elapsed as Elapsed, Observation as Observation, Screenshot as Screenshot
     from deskhand._core.redaction import Secret as Secret
     from deskhand._core.settle import Reason as Reason, Settle as Settle
@@ -142,6 +143,7 @@ _HOMES = {
     "_core.elements": "Element Elements",
     "_core.geometry": "Point Rect Size Viewport",
     "_core.health": "Health",
+    "_core.monitor": "Monitor",
     "_core.observation": "Elapsed Observation Screenshot",
     "_core.redaction": "Secret",
     "_core.settle": "Reason Settle",

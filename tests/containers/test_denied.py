@@ -93,6 +93,7 @@ NOT_JUDGED = {
     ),
     *(
         "machine.home",
+        "monitors",
         "name",
         "pointer",
         "pressed",

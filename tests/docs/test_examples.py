@@ -27,6 +27,7 @@ PRINTED = {
         "Save As\nhello\n",
         "True True\n[]\n",
         "text Press Return ocr\n",
+        "True Point(x=20, y=30)\n",
         "hello from /usr 1 error\n",
         "Size(width=1280, height=800)\n",
     ],

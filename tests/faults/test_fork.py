@@ -103,6 +103,7 @@ def test_what_a_child_inherits_is_refused(any_desktop: deskhand.Desktop) -> None
         "health": desktop.health,
         "status": lambda: desktop.status,
         "pointer": lambda: desktop.pointer,
+        "monitors": desktop.monitors,
         "interrupt": desktop.interrupt,
         "stop": desktop.stop,
         "pass_on": lambda: pass_on(desktop),

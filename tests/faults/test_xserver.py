@@ -25,6 +25,7 @@ from faults.helpers import Bounds
 from faults.scale import PATIENCE
 from faults.xserver import (
     CONFIGURE_NOTIFY,
+    CURSOR,
     CURSOR_NOTIFY,
     FIRST_KEYCODE,
     LAST_KEYCODE,
@@ -214,7 +215,7 @@ CASES: dict[str, Case] = {
         once("QueryPointer", lambda r: pointer(r) + r.reply(more=bytes(1 << 20)) * 3), why="nobody asked for"
     ),
     "a-reply-to-what-is-not-replied-to": Case(
-        once("XFIXES.GetCursorImage", lambda r: Request("", r.sequence - 1, b"", SIZE).reply(more=bytes(1 << 20)) * 3),
+        once(CURSOR, lambda r: Request("", r.sequence - 1, b"", SIZE).reply(more=bytes(1 << 20)) * 3),
         why="nobody asked for",
     ),
     "a-reply-to-what-was-never-asked": Case(
@@ -283,14 +284,12 @@ CASES: dict[str, Case] = {
         error=None,
     ),
     "a-cursor-of-65535x65535": Case(
-        once("XFIXES.GetCursorImage", lambda r: r.reply(u16(0, 0, 65535, 65535, 65535, 65535), bytes(64))), error=None
+        once(CURSOR, lambda r: r.reply(u16(0, 0, 65535, 65535, 65535, 65535), bytes(64))), error=None
     ),
     "a-cursor-without-its-pixels": Case(
-        once("XFIXES.GetCursorImage", lambda r: r.reply(u16(0, 0, 512, 512, 0, 0), bytes(64))), why="cannot be read"
+        once(CURSOR, lambda r: r.reply(u16(0, 0, 512, 512, 0, 0), bytes(64))), why="cannot be read"
     ),
-    "a-cursor-without-pixels": Case(
-        once("XFIXES.GetCursorImage", lambda r: r.reply(u16(0, 0, 0, 512, 700, 700))), error=None
-    ),
+    "a-cursor-without-pixels": Case(once(CURSOR, lambda r: r.reply(u16(0, 0, 0, 512, 700, 700))), error=None),
     # Windows.
     "more-of-a-property-than-was-asked-for": Case(
         once("GetProperty", lambda r: words(r, 1 if r.body[1:5] == u32(ROOT) else 200_000)), listed, error=None
@@ -442,7 +441,7 @@ def test_what_comes_with_the_cursor_is_not_waited_for(tmp_path: Path) -> None:
     """Damage that has been read together with the cursor's image: no further news would end a wait for it."""
     armed = threading.Event()
     answers = {
-        "XFIXES.GetCursorImage": lambda r: server.usual(r) + (r.damage() if armed.is_set() else b""),
+        CURSOR: lambda r: server.usual(r) + (r.damage() if armed.is_set() else b""),
         "GetImage": lambda r: r.reply(u32(0x21), (b"\1" if armed.is_set() else b"\0") * FRAME, second=24),
     }
     with Server(tmp_path, answers) as server, deskhand.connect(server.url, method="socket") as desktop:

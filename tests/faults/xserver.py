@@ -37,6 +37,7 @@ EXTENSIONS = {
     "RECORD": (136, 0, 155),
 }
 DAMAGE_NOTIFY = EXTENSIONS["DAMAGE"][1]
+CURSOR = "XFIXES.GetCursorImageAndName"
 CURSOR_NOTIFY = EXTENSIONS["XFIXES"][1] + 1
 CONFIGURE_NOTIFY, PROPERTY_NOTIFY, SELECTION_NOTIFY, MAPPING_NOTIFY = 22, 28, 31, 34
 
@@ -44,6 +45,7 @@ _CORE = {
     14: "GetGeometry",
     15: "QueryTree",
     16: "InternAtom",
+    17: "GetAtomName",
     18: "ChangeProperty",
     20: "GetProperty",
     23: "GetSelectionOwner",
@@ -61,9 +63,9 @@ _CORE = {
 _EXTENDED = {
     "BIG-REQUESTS": {0: "Enable"},
     "DAMAGE": {0: "QueryVersion"},
-    "XFIXES": {0: "QueryVersion", 4: "GetCursorImage", 19: "FetchRegion"},
+    "XFIXES": {0: "QueryVersion", 19: "FetchRegion", 25: "GetCursorImageAndName"},
     "XTEST": {},
-    "RANDR": {6: "GetScreenSizeRange", 20: "GetCrtcInfo", 25: "GetScreenResourcesCurrent"},
+    "RANDR": {6: "GetScreenSizeRange", 20: "GetCrtcInfo", 25: "GetScreenResourcesCurrent", 42: "GetMonitors"},
     "XKEYBOARD": {0: "UseExtension", 4: "GetState", 8: "GetMap"},
     "MIT-SHM": {0: "QueryVersion", 4: "GetImage", 6: "AttachFd", 7: "CreateSegment"},
     "X-Resource": {4: "QueryClientIds"},
@@ -270,7 +272,7 @@ class Server:
                 return request.event(0, second=1)
             case "MIT-SHM.GetImage":
                 return reply(u32(0x21, 0), second=24)
-            case "XFIXES.GetCursorImage":
+            case "XFIXES.GetCursorImageAndName":
                 return reply(u16(0, 0, 1, 1, 0, 0) + u32(1), u32(0xFFFFFFFF))
             case "XFIXES.FetchRegion":
                 return reply(u16(0, 0, width, height), u16(0, 0, width, height))
@@ -280,7 +282,7 @@ class Server:
                 return reply(bytes([0, 0, FIRST_KEYCODE, LAST_KEYCODE]), bytes(8))
             case "RANDR.GetScreenSizeRange":
                 return reply(u16(1, 1, 8192, 8192))
-            case "RANDR.GetScreenResourcesCurrent":
+            case "RANDR.GetScreenResourcesCurrent" | "RANDR.GetMonitors" | "GetAtomName":
                 return reply()
             case "GetProperty" | "GetSelectionOwner" | "TranslateCoordinates" | "XKEYBOARD.GetState":
                 return reply()

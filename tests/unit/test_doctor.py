@@ -144,6 +144,13 @@ def test_a_healthy_machine() -> None:
         ({"debootstrap": None}, "containers", WARN, "no image can be built", "apt-get install debootstrap"),
         ({"display": DisplayFacts(":9", "lacks XTEST", (), None)}, "display :9", FAIL, "lacks XTEST", ""),
         ({"display": DisplayFacts(":9", "", ("slower",), "us")}, "display :9", WARN, "slower", "same machine"),
+        (
+            {"display": DisplayFacts(":9", "", ("it is Xwayland",), "us")},
+            "display :9",
+            WARN,
+            "it is Xwayland",
+            "compositor's VNC",
+        ),
         ({"display": DisplayFacts(":9", "", (), None)}, "keyboard layout", WARN, "unknown", "x11-xkb-utils"),
         ({"display": DisplayFacts(":9", "", (), "")}, "keyboard layout", OK, "none set", ""),
     ],

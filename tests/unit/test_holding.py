@@ -77,6 +77,7 @@ LOOKS: dict[str, Callable[[Desktop], object]] = {
     "screenshot": lambda d: d.screenshot(),
     "clipboard.read": lambda d: d.clipboard.read(),
     "pointer": lambda d: d.pointer,
+    "monitors": lambda d: d.monitors(),
     "host.run": lambda d: d.host.run("true"),
 }
 

@@ -41,6 +41,9 @@ class Screenshot:
         viewport: The transform between points of the picture and points of the screen.
         cursor: Where the pointer was, in screen pixels.
         generation: The screen's generation: two pictures of one desktop with the same one show the same pixels (cursor aside).
+        pointer_shape: What the pointer looked like, as CSS calls it: `text` over a field, `pointer` over a link, `wait`,
+            `default`. Where CSS has no word, the name that the application gave, untrusted, of at most 64 characters. Empty
+            where none is known: over VNC, and where an application draws its own.
     """
 
     data: bytes = field(repr=False)
@@ -48,6 +51,7 @@ class Screenshot:
     viewport: Viewport
     cursor: Point
     generation: int
+    pointer_shape: str = field(default="", kw_only=True)
 
     @property
     def size(self) -> Size:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deskhand._core.formats import Format
     from deskhand._core.geometry import Point, Size
     from deskhand._core.health import Health
+    from deskhand._core.monitor import Monitor
     from deskhand._core.observation import Observation, Screenshot
     from deskhand._core.settle import Settle
     from deskhand._core.sizes import PictureSize
@@ -272,12 +273,16 @@ class AsyncDesktop(Calls):
 
     @property
     def status(self) -> tuple[str, ...]:
-        """Its problems, one sentence each: slower paths in use, parts that had to be started again..."""
+        """Its problems, one sentence each: slower paths, windows that its picture lacks, parts that were started again..."""
         return self.desktop.status
 
     async def pointer(self) -> Point:
         """Where the pointer is, in screen pixels."""
         return await self._call(lambda: self.desktop.pointer)
+
+    async def monitors(self) -> list[Monitor]:
+        """The monitors that make up the screen; where nothing is known of them, one that is the whole screen."""
+        return await self._call(lambda: self.desktop.monitors())
 
     @property
     def pressed(self) -> tuple[ButtonDown | KeyDown, ...]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from deskhand._core.events import Event, Pause, PointerMove, Step
 from deskhand._core.geometry import Size
+from deskhand._core.monitor import Monitor, monitors_of
 from deskhand._core.settle import Activity, Lag
 from deskhand._native import Interrupted, Screen
 from deskhand.errors import DeskhandTimeout, UnsupportedAction
@@ -166,6 +167,10 @@ class MemoryBackend:
     def windows(self) -> list[Window]:
         """None: there are no windows."""
         return []
+
+    def monitors(self) -> list[Monitor]:
+        """One: the whole screen."""
+        return monitors_of((), self.size)
 
     def activate(self, window: int) -> None:
         """Do nothing: there are no windows."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from deskhand._core.events import Event, Step
     from deskhand._core.geometry import Rect, Size
+    from deskhand._core.monitor import Monitor
     from deskhand._core.settle import Activity, Lag
     from deskhand._core.window import Window
     from deskhand._native import Screen
@@ -61,7 +62,7 @@ class Backend(Protocol):
 
     @property
     def status(self) -> Sequence[str]:
-        """Why slower paths are in use, one sentence each; empty when none is."""
+        """Why slower paths are in use, and what the picture lacks, one sentence each; empty for nothing."""
 
     @property
     def lag(self) -> Lag:
@@ -151,6 +152,9 @@ class Backend(Protocol):
 
     def windows(self) -> list[Window]:
         """The managed windows, or without a manager those that are shown, bottom to top."""
+
+    def monitors(self) -> list[Monitor]:
+        """The monitors that make up the screen, by `deskhand._core.monitor.monitors_of`; at least one."""
 
     def activate(self, window: int) -> None:
         """Ask for the window to be raised and focused."""

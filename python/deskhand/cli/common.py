@@ -222,6 +222,7 @@ def observation_data(seen: Observation, file: str | None) -> dict[str, Any]:
             "total": millis(elapsed.total),
         },
         "cursor": list(seen.cursor),
+        "pointer_shape": seen.pointer_shape,
         "size": list(seen.size),
         "generation": seen.generation,
         "pasted": seen.pasted,

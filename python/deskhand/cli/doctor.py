@@ -220,6 +220,8 @@ def _judge_display(display: DisplayFacts) -> list[Check]:
         return [Check(name, State.FAIL, display.problem)]
     if display.status:
         fix = "run on the same machine, or in a container that shares its X socket and IPC"
+        if any("Xwayland" in line for line in display.status):
+            fix = "use a desktop of its own (deskhand.launch), or connect to the compositor's VNC server"
         checks = [Check(name, State.WARN, "; ".join(display.status), fix)]
     else:
         checks = [Check(name, State.OK, "has all extensions; the fastest way of capture works")]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deskhand._core.events import ButtonDown, KeyDown
     from deskhand._core.geometry import Size
     from deskhand._core.health import Expected
+    from deskhand._core.monitor import Monitor
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.control_state import Holding
     from deskhand.desktop.operations import Interceptor
@@ -146,7 +147,7 @@ class Handle:
 
     @property
     def status(self) -> tuple[str, ...]:
-        """Its problems, one sentence each: slower paths in use, parts that had to be started again..."""
+        """Its problems, one sentence each: slower paths, windows that its picture lacks, parts that were started again..."""
         self._core.owner.refuse_if_parent("this desktop")
         inside = self._core.inside
         return (*self._core.backend.status, *(inside.status if inside is not None else ()))
@@ -162,6 +163,22 @@ class Handle:
                 return Point(*core.backend.screen.pointer)
 
         return self._view.ungated(look)
+
+    def monitors(self) -> list[Monitor]:
+        """The monitors that make up the screen; where nothing is known of them, one that is the whole screen.
+
+        `screenshot(region=monitor.rect)` is the picture of one. All points are those of the screen: the left upper corner of a
+        monitor is at `monitor.rect.x`, `monitor.rect.y`.
+        """
+        core = self._core
+
+        def ask() -> list[Monitor]:
+            with core.turn():
+                # A screen that has become smaller cuts them.
+                core.look()
+                return core.backend.monitors()
+
+        return self._view.ungated(ask)
 
     @property
     def pressed(self) -> tuple[ButtonDown | KeyDown, ...]:

@@ -251,6 +251,7 @@ class Performance:
             viewport=shot.viewport,
             cursor=shot.cursor,
             generation=shot.generation,
+            pointer_shape=shot.pointer_shape,
             settled=result.settled,
             reason=reason,
             rects=tuple(rect for rect in changes if not any(rect.within(region) for region in busy)),

@@ -15,6 +15,7 @@ from deskhand._core.ambient import Ambient
 from deskhand._core.formats import encode
 from deskhand._core.geometry import Point, Rect, Size, Viewport, check_region
 from deskhand._core.observation import Screenshot
+from deskhand._core.pointer_shapes import pointer_shape
 from deskhand._core.settle import Reason, Settle, SettleResult
 from deskhand._core.settle_machine import Machine
 from deskhand._core.sizes import picture_size
@@ -251,4 +252,5 @@ class Watch:
                 data = screen.rgb(wanted, area, cursor)[2]
             case lossy:
                 data = encode(screen.rgb(wanted, area, cursor)[2], wanted, lossy, quality)
-        return Screenshot(data, format, Viewport(whole, wanted, area), Point(*screen.pointer), generation)
+        viewport, shape = Viewport(whole, wanted, area), pointer_shape(screen.cursor_name)
+        return Screenshot(data, format, viewport, Point(*screen.pointer), generation, pointer_shape=shape)

@@ -19,5 +19,7 @@ STILL = dict.fromkeys(
 )
 """Files for a directory of `XDG_CONFIG_DIRS`, so that programs show at once what they show. Chromium, Firefox and LibreOffice
 follow GTK. What a home directory says comes first. The image has the same under `/etc`."""
+STILL_CURSORS = {"XCURSOR_ANIM": "0"}
+"""For the same programs: libXcursor loads one picture of a cursor, with its name. X servers name none that moves."""
 ANIMATED = {"XDG_CONFIG_DIRS": "/usr/local/share/deskhand/animated:/etc/xdg"}
 """For programs in a container, where its image says otherwise."""

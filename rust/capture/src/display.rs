@@ -17,6 +17,7 @@ use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, Eve
 use crate::error::{Error, Result};
 use crate::grab::{Grabber, Method};
 use crate::lease::take_lease;
+use crate::monitors::XWAYLAND_NOTE;
 use crate::reach::Missed;
 use crate::server::{Server, Target};
 use crate::state::State;
@@ -88,7 +89,10 @@ impl Display {
         let size = server.size()?;
         let grabber = Grabber::new(&server, options.method)?;
         let notes = grabber.reasons().iter().map(|reason| format!("slower capture ({:?}): {reason}", grabber.method()));
-        let notes = Mutex::new(notes.collect());
+        let mut notes: Vec<String> = notes.collect();
+        if server.is_xwayland()? {
+            notes.push(XWAYLAND_NOTE.into());
+        }
         let mut state = State::new(grabber, region, damage);
         if target.display.starts_with(':') && server.process_of(conn.setup().resource_id_base)?.is_some() {
             state.work.expect_programs(target.display.clone());
@@ -101,7 +105,7 @@ impl Display {
             screen: Arc::new(Mutex::new(Screen::new(size))),
             nudge,
             lost: OnceLock::new(),
-            notes,
+            notes: Mutex::new(notes),
         };
         state.fetch_all(&wire)?;
         if !options.view_only {
@@ -113,7 +117,7 @@ impl Display {
         Ok(Self { shared, watcher: Mutex::default(), view_only: options.view_only, own: options.own })
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut State, &Wire) -> Result<T>) -> Result<T> {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State, &Wire) -> Result<T>) -> Result<T> {
         let shared = &*self.shared;
         let _turn = shared.take_turn();
         let result = self.alive().and_then(|()| {
@@ -152,7 +156,7 @@ impl Display {
         Arc::clone(&self.shared.wire.screen)
     }
 
-    /// Why slower paths are in use; empty when none is.
+    /// Why slower paths are in use, and what the picture lacks; empty for nothing.
     #[must_use]
     pub fn status(&self) -> Vec<String> {
         locked(&self.shared.wire.notes).clone()

@@ -1,8 +1,9 @@
 //! Checks a server's description of itself and its replies before they are used. Pure, without a connection.
 
-use imaging::{Rect, Size};
+use imaging::{Cursor, Rect, Size};
+use x11rb::protocol::randr::MonitorInfo;
 use x11rb::protocol::res::QueryClientIdsReply;
-use x11rb::protocol::xfixes::GetCursorImageReply;
+use x11rb::protocol::xfixes::GetCursorImageAndNameReply;
 use x11rb::protocol::xproto::Setup;
 use x11rb::x11_utils::TryParse as _;
 
@@ -16,6 +17,10 @@ const MAX_SIDE: u32 = 16_384;
 const MAX_PIXELS: u64 = 64 << 20;
 /// Pixels per side of a cursor; one that is larger is not shown.
 pub(crate) const MAX_CURSOR: u16 = 512;
+/// Characters of a cursor's name.
+const MAX_CURSOR_NAME: usize = 64;
+/// More monitors than any screen has; further ones are left out.
+const MAX_MONITORS: u32 = 64;
 /// X11: resource ids have 29 bits, of which at least 18 are a client's own.
 const ID_BITS: u32 = 29;
 const OWN_ID_BITS: u32 = 18;
@@ -62,14 +67,26 @@ pub(crate) fn pixels(rect: Rect, data: Vec<u8>) -> Result<Vec<u8>> {
 }
 
 /// The cursor's image; `None` when it is larger than is shown.
-pub(crate) fn cursor(reply: &[u8]) -> Result<Option<GetCursorImageReply>> {
+pub(crate) fn cursor(reply: &[u8]) -> Result<Option<Cursor>> {
     // x11rb would take memory for as many pixels as the size says.
     let side = |at: usize| reply.get(at..at + 2).map_or(0, |side| u16::from_ne_bytes([side[0], side[1]]));
     let (width, height) = (side(12), side(14));
     if width > MAX_CURSOR || height > MAX_CURSOR {
         return Ok(None);
     }
-    Ok(Some(GetCursorImageReply::try_parse(reply)?.0))
+    let reply = GetCursorImageAndNameReply::try_parse(reply)?.0;
+    Ok(Some(Cursor {
+        size: Size { w: reply.width.into(), h: reply.height.into() },
+        hot: (reply.xhot.into(), reply.yhot.into()),
+        argb: reply.cursor_image,
+        serial: reply.cursor_serial.into(),
+        name: cursor_name(&reply.name),
+    }))
+}
+
+/// The printable ASCII of a cursor's name: any client may have set it.
+fn cursor_name(name: &[u8]) -> String {
+    name.iter().filter(|byte| byte.is_ascii_graphic()).take(MAX_CURSOR_NAME).map(|&byte| char::from(byte)).collect()
 }
 
 /// The first resource id of each client in the request, and its process.
@@ -91,6 +108,20 @@ pub(crate) fn client_processes(reply: &[u8]) -> Result<Vec<(u32, u32)>> {
     }
     let ids = QueryClientIdsReply::try_parse(reply)?.0.ids;
     Ok(ids.iter().filter_map(|id| id.value.first().map(|&process| (id.spec.client, process))).collect())
+}
+
+/// The first of the monitors that a server reports.
+pub(crate) fn monitors(reply: &[u8]) -> Result<Vec<MonitorInfo>> {
+    // x11rb would take memory for as many monitors as the number says.
+    let count = reply.get(12..16).map_or(0, |count| u32::from_ne_bytes([count[0], count[1], count[2], count[3]]));
+    let mut rest = reply.get(FIXED..).unwrap_or_default();
+    let mut monitors = Vec::new();
+    for _ in 0..count.min(MAX_MONITORS) {
+        let (monitor, after) = MonitorInfo::try_parse(rest)?;
+        monitors.push(monitor);
+        rest = after;
+    }
+    Ok(monitors)
 }
 
 /// The keymap, of `count` keycodes from `first` on.

@@ -19,6 +19,7 @@ use x11rb::rust_connection::{DefaultStream, RustConnection};
 
 pub use crate::conn::Conn;
 use crate::error::{Error, InterruptedMark, Result, connect_error};
+use crate::monitors::XWAYLAND;
 use crate::replies;
 use crate::stream::{BoundedStream, SILENCE_LIMIT};
 
@@ -217,6 +218,7 @@ impl Server {
         }
         conn.prefetch_extension_information(randr::X11_EXTENSION_NAME)?;
         conn.prefetch_extension_information(xkb::X11_EXTENSION_NAME)?;
+        conn.prefetch_extension_information(XWAYLAND)?;
         let atoms = Atoms::new(&conn)?;
         for name in [damage::X11_EXTENSION_NAME, xfixes::X11_EXTENSION_NAME, xtest::X11_EXTENSION_NAME] {
             if conn.extension_information(name)?.is_none() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use imaging::{Cursor, Rect, Size};
+use imaging::{Rect, Size};
 use link::{locked, now};
 use rustix::fd::AsFd;
 use x11rb::connection::Connection;
@@ -258,13 +258,8 @@ impl State {
     }
 
     fn fetch_cursor(wire: &Wire) -> Result<()> {
-        let cursor = match wire.server.conn.xfixes_get_cursor_image()?.raw_reply() {
-            Ok(reply) => replies::cursor(&reply)?.map(|reply| Cursor {
-                size: Size { w: reply.width.into(), h: reply.height.into() },
-                hot: (reply.xhot.into(), reply.yhot.into()),
-                argb: reply.cursor_image,
-                serial: reply.cursor_serial.into(),
-            }),
+        let cursor = match wire.server.conn.xfixes_get_cursor_image_and_name()?.raw_reply() {
+            Ok(reply) => replies::cursor(&reply)?,
             // Some servers refuse this to other clients under a compositor: then there is no cursor to show.
             Err(x11rb::errors::ReplyError::X11Error(error)) => {
                 wire.note(&format!("the cursor is not shown: {}", x_error(&error)));

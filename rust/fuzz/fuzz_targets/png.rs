@@ -50,7 +50,7 @@ fuzz_target!(|input: ((u8, u8), Vec<Step>)| {
             Step::Cursor(cursor) => screen.set_cursor(cursor.map(|(w, h, seed)| {
                 let size = size(w % 32, h % 32);
                 let argb = (0..size.w * size.h).map(|i| i.wrapping_mul(seed)).collect();
-                Cursor { size, hot: (w.into(), h.into()), argb, serial: 0 }
+                Cursor { size, hot: (w.into(), h.into()), argb, serial: 0, name: String::new() }
             })),
             Step::Pointer(x, y) => screen.set_pointer((x.into(), y.into())),
             Step::Tighten => {

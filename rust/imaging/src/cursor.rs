@@ -16,6 +16,8 @@ pub struct Cursor {
     pub argb: Vec<u32>,
     /// The source's own number for this image; only for the caller, two images with one serial are told apart here.
     pub serial: u64,
+    /// What its application calls it, such as `xterm`; empty where the source does not say.
+    pub name: String,
 }
 
 /// A cursor image at its place on a screen.
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     fn blended(pointer: (i32, i32), argb: Vec<u32>) -> Vec<u8> {
-        let cursor = Cursor { size: Size { w: 2, h: 2 }, hot: (1, 1), argb, serial: 0 };
+        let cursor = Cursor { size: Size { w: 2, h: 2 }, hot: (1, 1), argb, serial: 0, name: String::new() };
         let mut pixels = [100, 100, 100, 9].repeat(9);
         Sprite::new(&cursor, pointer).blend(&mut pixels, Rect { x: 0, y: 0, w: 3, h: 3 });
         pixels.chunks(4).map(|pixel| pixel[2]).collect()

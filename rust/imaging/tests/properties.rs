@@ -127,6 +127,7 @@ fn perform(screen: &mut Screen, step: &Step) -> Option<View> {
             hot,
             argb: (0..size.w * size.h).map(|i| i.wrapping_mul(seed)).collect(),
             serial: 1,
+            name: String::new(),
         })),
         Step::Pointer(pointer) => screen.set_pointer(*pointer),
         Step::Tighten => {

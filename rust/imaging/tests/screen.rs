@@ -22,7 +22,7 @@ fn deflated(screen: &mut Screen, view: &View) -> u64 {
 }
 
 fn arrow() -> Cursor {
-    Cursor { size: Size { w: 8, h: 8 }, hot: (0, 0), argb: vec![0xFFFF_FFFF; 64], serial: 7 }
+    Cursor { size: Size { w: 8, h: 8 }, hot: (0, 0), argb: vec![0xFFFF_FFFF; 64], serial: 7, name: String::new() }
 }
 
 #[test]

@@ -127,6 +127,12 @@ impl Screen {
         self.with(py, |screen| screen.cursor().map(|c| (c.size.w, c.size.h, c.hot.0, c.hot.1)))
     }
 
+    /// The name of the cursor's image, as its application gave it.
+    #[getter]
+    fn cursor_name(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |screen| screen.cursor().map(|cursor| cursor.name.clone()).unwrap_or_default())
+    }
+
     #[getter]
     fn stats(&self, py: Python<'_>) -> PyResult<HashMap<&'static str, u64>> {
         let stats = self.with(py, |screen| screen.stats())?;

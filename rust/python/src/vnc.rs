@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard};
 
-use imaging::Size;
+use imaging::{Rect, Size};
 use link::locked;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use vnc::{Connection, Error};
 use crate::errors;
 use crate::events::{self, EventTuple};
 use crate::owned::Owned;
-use crate::screen::Screen;
+use crate::screen::{RectTuple, Screen};
 
 /// One desktop over VNC, from the end of the handshake on.
 #[pyclass(frozen, module = "deskhand._native")]
@@ -86,6 +86,17 @@ impl Vnc {
     #[getter]
     fn skipped(&self) -> PyResult<Vec<(i32, u64)>> {
         Ok(self.mine()?.skipped())
+    }
+
+    /// The number and the place of each monitor that the server reports.
+    #[getter]
+    fn monitors(&self) -> PyResult<Vec<(u32, RectTuple)>> {
+        let monitors = self.mine()?.monitors();
+        let tuple = |monitor: rfb::Monitor| {
+            let Rect { x, y, w, h } = monitor.rect;
+            (monitor.id, (x, y, w, h))
+        };
+        Ok(monitors.into_iter().map(tuple).collect())
     }
 
     #[getter]

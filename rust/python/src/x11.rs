@@ -19,6 +19,7 @@ use crate::screen::Screen;
 
 type MissedTuple = (&'static str, String, Vec<(i32, i32, u32, u32)>);
 type WindowTuple = (u32, String, String, Option<u32>, (i32, i32, u32, u32), bool, bool, String);
+type MonitorTuple = (String, (i32, i32, u32, u32), bool);
 
 fn method(name: Option<&str>) -> PyResult<Option<Method>> {
     Ok(Some(match name {
@@ -231,6 +232,11 @@ impl X11 {
             .into_iter()
             .map(|w| (w.id, w.title, w.class, w.pid, w.rect, w.active, w.minimized, w.startup_id))
             .collect())
+    }
+
+    fn monitors(&self, py: Python<'_>) -> PyResult<Vec<MonitorTuple>> {
+        let monitors = self.call(py, Display::monitors)?;
+        Ok(monitors.into_iter().map(|monitor| (monitor.name, monitor.rect, monitor.primary)).collect())
     }
 
     fn activate(&self, py: Python<'_>, window: u32) -> PyResult<()> {

@@ -59,7 +59,7 @@ pub(crate) fn read(
         // Red, green, blue and alpha, the colours already multiplied by it.
         _ => wire[4..].chunks_exact(4).map(|rgba| u32::from_be_bytes([rgba[3], rgba[0], rgba[1], rgba[2]])).collect(),
     };
-    Ok(Some(Shape::Image(Cursor { size: rect.size(), hot: (rect.x, rect.y), argb, serial: 0 })))
+    Ok(Some(Shape::Image(Cursor { size: rect.size(), hot: (rect.x, rect.y), argb, serial: 0, name: String::new() })))
 }
 
 /// Whether each pixel that a cursor covers is the cursor's; `rect` has its size. One of which nothing is opaque is drawn nowhere.

@@ -110,6 +110,12 @@ impl Connection {
         locked(&self.shared.state).skipped.clone()
     }
 
+    /// The monitors that make up the screen; none where the server does not report them.
+    #[must_use]
+    pub fn monitors(&self) -> Vec<rfb::Monitor> {
+        locked(&self.shared.state).monitors.clone()
+    }
+
     /// Whether the server reports which locks are on.
     #[must_use]
     pub fn tells_locks(&self) -> bool {

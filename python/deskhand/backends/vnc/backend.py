@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from deskhand._core.events import ButtonDown, ButtonUp, KeyDown, KeyUp
 from deskhand._core.forks import share
 from deskhand._core.geometry import Size
+from deskhand._core.monitor import Monitor, monitors_of
 from deskhand._core.settle import Activity, Lag
 from deskhand._native import Interrupted, Screen, Vnc
 from deskhand.backends.events import encode
@@ -307,6 +308,10 @@ class VncBackend:
     def windows(self) -> list[Window]:
         """None: a server does not report them."""
         raise UnsupportedAction(self.name, "windows")
+
+    def monitors(self) -> list[Monitor]:
+        """As the server reported them with the size, if it did."""
+        return monitors_of(((str(number), place, False) for number, place in self._vnc.monitors), self.size)
 
     def activate(self, window: int) -> None:
         """Refuse: a server cannot."""

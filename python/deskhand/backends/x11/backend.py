@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from deskhand._core.forks import share
 from deskhand._core.geometry import Rect, Size
+from deskhand._core.monitor import Monitor, monitors_of
 from deskhand._core.settle import Activity, Lag
 from deskhand._core.untrusted import PinnedSocket
 from deskhand._core.window import Window
@@ -236,7 +237,7 @@ class X11Backend:
 
     @property
     def status(self) -> Sequence[str]:
-        """Why the connection uses slower paths."""
+        """Why the connection uses slower paths, and what its picture lacks."""
         return self._x11.status
 
     def untypable(self, events: Sequence[Step]) -> set[int]:
@@ -305,6 +306,10 @@ class X11Backend:
             Window(number, title, class_name, pid, Rect(*rect), active, minimized, startup_id)
             for number, title, class_name, pid, rect, active, minimized, startup_id in self._x11.windows()
         ]
+
+    def monitors(self) -> list[Monitor]:
+        """As RandR reports them."""
+        return monitors_of(self._x11.monitors(), self.size)
 
     def resize(self, size: Size) -> None:
         """Change the size; see `Backend.resize`."""

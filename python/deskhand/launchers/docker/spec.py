@@ -22,7 +22,7 @@ from deskhand.launchers import registry
 from deskhand.launchers.display import check_display
 from deskhand.launchers.docker.connect import NO_MANAGER
 from deskhand.launchers.docker.display_slot import DEFAULT_IMAGE
-from deskhand.launchers.toolkits import ANIMATED, SWITCHED_OFF, SWITCHED_ON
+from deskhand.launchers.toolkits import ANIMATED, STILL_CURSORS, SWITCHED_OFF, SWITCHED_ON
 from deskhand.machine.program_arguments import program_variables
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class ContainerSpec:
             **({"DESKHAND_VNC": "1"} if self.vnc else {}),
             **({NO_MANAGER: "none"} if self.window_manager is None else {}),
             **({} if self.elements else {**dict.fromkeys(SWITCHED_ON), **SWITCHED_OFF}),
-            **(ANIMATED if self.animations else {}),
+            **(ANIMATED if self.animations else STILL_CURSORS),
             **(self.env or {}),
         }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, BackendError
-from deskhand.launchers.toolkits import STILL, SWITCHED_OFF, SWITCHED_ON
+from deskhand.launchers.toolkits import STILL, STILL_CURSORS, SWITCHED_OFF, SWITCHED_ON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,6 +163,7 @@ def program_environment(
         environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={bus}" if bus.exists() else "disabled:"
         if (settings := directory / _SETTINGS).is_dir():
             environment["XDG_CONFIG_DIRS"] = f"{settings}:{environment.get('XDG_CONFIG_DIRS') or '/etc/xdg'}"
+            environment.update(STILL_CURSORS)
     locale = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
     if not _is_utf8(locale):
         environment.pop("LC_ALL", None)
