@@ -2,11 +2,14 @@
 //! change the screen. The kernel tells of each TCP connection when data were last sent and last received (`sock_diag(7)`).
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
+
+use crate::stat::Kept;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -23,7 +26,8 @@ const ESTABLISHED: u8 = 1;
 const SYN_SENT: u8 = 2;
 const LISTEN: u8 = 10;
 const DONE: u16 = 3;
-const FOUND: u16 = 20;
+/// The older request for a list (`TCPDIAG_GETSOCK`) goes through the connections of both families at once.
+const LIST: u16 = 18;
 
 /// The address of the other side: family, port, address.
 type Address = [u8; 19];
@@ -62,13 +66,36 @@ enum Kernel {
 #[derive(Default)]
 pub(crate) struct Traffic {
     kernel: Kernel,
+    counters: Option<Kept>,
+    /// Segments that this machine had sent when the action began.
+    sent: Option<u64>,
     waited_for: HashMap<u32, Address>,
     silent: HashMap<Address, u8>,
 }
 
 impl Traffic {
+    /// Called before an action.
+    pub(crate) fn take_stock(&mut self) {
+        self.sent = self.segments();
+    }
+
+    /// How many segments were sent over TCP; `None` where that is not told.
+    fn segments(&mut self) -> Option<u64> {
+        if self.counters.is_none() {
+            self.counters = File::open("/proc/net/snmp").ok().and_then(|file| Kept::new(file).ok());
+        }
+        let Kept(file) = self.counters.as_ref()?;
+        let mut text = [0; 4096];
+        let length = file.read_at(&mut text, 0).ok()?;
+        segments_sent(str::from_utf8(&text[..length]).ok()?)
+    }
+
     /// What was asked for since an action that began so long ago, by processes of which one `owns` a socket.
     pub(crate) fn awaited(&mut self, since: Duration, owns: impl Fn(u32) -> bool) -> Awaited {
+        // The list takes 0.15 ms, this a tenth of that.
+        if self.sent.is_some() && self.segments() == self.sent {
+            return Awaited::Nothing;
+        }
         let Some(connections) = self.connections() else { return Awaited::Nothing };
         self.judge(&connections, since, owns)
     }
@@ -109,13 +136,10 @@ impl Traffic {
             self.kernel = socket.map_or(Kernel::IsSilent, Kernel::Tells);
         }
         let Kernel::Tells(kernel) = &self.kernel else { return None };
-        let mut found = Vec::new();
-        for family in [AddressFamily::INET, AddressFamily::INET6] {
-            if ask(kernel, family.as_raw() as u8, &mut found).is_none() {
-                self.kernel = Kernel::IsSilent;
-                return None;
-            }
-        }
+        let Some(mut found) = ask(kernel) else {
+            self.kernel = Kernel::IsSilent;
+            return None;
+        };
         let servers: Vec<[u8; 2]> = found.iter().filter(|one| one.state == LISTEN).map(|one| one.port).collect();
         found.retain(|one| !servers.contains(&one.port));
         Some(found)
@@ -131,14 +155,15 @@ pub(crate) fn owns(processes: &[u32], inode: u32) -> bool {
     })
 }
 
-/// Asks for the connections of one family; `None` if the kernel refuses, or there are too many.
-fn ask(kernel: &OwnedFd, family: u8, found: &mut Vec<Connection>) -> Option<()> {
-    send(kernel, &question(family), SendFlags::empty()).ok()?;
+/// Asks for all connections; `None` if the kernel refuses, or there are too many.
+fn ask(kernel: &OwnedFd) -> Option<Vec<Connection>> {
+    send(kernel, &question(), SendFlags::empty()).ok()?;
+    let mut found = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
         let (length, _) = recv(kernel, &mut *buffer, RecvFlags::empty()).ok()?;
-        if read(&buffer[..length], found)? {
-            return Some(());
+        if read(&buffer[..length], &mut found)? {
+            return Some(found);
         }
         if found.len() > MOST_CONNECTIONS {
             return None;
@@ -146,16 +171,25 @@ fn ask(kernel: &OwnedFd, family: u8, found: &mut Vec<Connection>) -> Option<()> 
     }
 }
 
-/// A `nlmsghdr` and an `inet_diag_req_v2`: a list of the TCP connections of this family, with `tcp_info`.
-fn question(family: u8) -> [u8; 72] {
-    const LIST: u16 = 0x301;
-    let mut message = [0; 72];
-    message[..4].copy_from_slice(&72u32.to_ne_bytes());
-    message[4..6].copy_from_slice(&FOUND.to_ne_bytes());
-    message[6..8].copy_from_slice(&LIST.to_ne_bytes());
-    message[16..19].copy_from_slice(&[family, 6, 1 << 1]);
-    message[20..24].copy_from_slice(&(1u32 << ESTABLISHED | 1 << SYN_SENT | 1 << LISTEN).to_ne_bytes());
+/// A `nlmsghdr` and an `inet_diag_req`: a list of the TCP connections, with `tcp_info`.
+fn question() -> [u8; 76] {
+    const DUMP: u16 = 0x301;
+    const INFO: u8 = 1 << 1;
+    let mut message = [0; 76];
+    message[..4].copy_from_slice(&76u32.to_ne_bytes());
+    message[4..6].copy_from_slice(&LIST.to_ne_bytes());
+    message[6..8].copy_from_slice(&DUMP.to_ne_bytes());
+    message[19] = INFO;
+    message[68..72].copy_from_slice(&(1u32 << ESTABLISHED | 1 << SYN_SENT | 1 << LISTEN).to_ne_bytes());
     message
+}
+
+/// `OutSegs` of TCP, in the lines of `/proc/net/snmp`: names, and then numbers in their order.
+fn segments_sent(text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let place = names.split(' ').position(|name| name == "OutSegs")?;
+    numbers.split(' ').nth(place)?.parse().ok()
 }
 
 /// Reads one message of the kernel; whether it is the last.
@@ -165,7 +199,7 @@ fn read(mut message: &[u8], found: &mut Vec<Connection>) -> Option<bool> {
         let body = message.get(16..length)?;
         match half(message, 4)? {
             DONE => return Some(true),
-            FOUND => found.extend(connection(body)),
+            LIST => found.extend(connection(body)),
             _ => return None,
         }
         message = message.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -272,6 +306,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_asked_while_nothing_is_sent() {
+        let text = "Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: InSegs OutSegs RetransSegs\nTcp: 5 17 0\n";
+        assert_eq!(segments_sent(text), Some(17));
+        assert_eq!(segments_sent("Tcp: InSegs\nTcp: 5\n"), None);
+        let (mut near, _far, _) = pair();
+        let mut traffic = Traffic::default();
+        traffic.take_stock();
+        let before = traffic.sent.expect("a kernel that counts");
+        near.write_all(b"question").expect("sent");
+        assert!(traffic.segments() > Some(before));
+    }
+
+    #[test]
     fn an_address_that_does_not_answer_is_given_up_until_it_does() {
         let minute = Duration::from_secs(60);
         let at = |inode, milliseconds: Option<u64>| Connection {
@@ -301,7 +348,7 @@ mod tests {
         for length in [0u32, 8, 15, 17, 200, u32::MAX] {
             let mut message = [0; 72];
             message[..4].copy_from_slice(&length.to_ne_bytes());
-            message[4..6].copy_from_slice(&FOUND.to_ne_bytes());
+            message[4..6].copy_from_slice(&LIST.to_ne_bytes());
             let _ = read(&message, &mut found);
         }
         assert!(found.is_empty());

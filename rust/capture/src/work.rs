@@ -230,6 +230,7 @@ impl Work {
     pub(crate) fn take_stock(&mut self) {
         self.begun = boot_ticks();
         self.acted = Some(Instant::now());
+        self.traffic.take_stock();
         self.young.clear();
         self.jobs.take_stock();
         self.dozes = self.inbox.as_mut().is_some_and(|(main, _)| is_dozing(main));
