@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -40,6 +41,19 @@ def _unused_number() -> int:
     return random.SystemRandom().randrange(20_000, 50_000)
 
 
+class _UnusedNumbers:
+    """As many as are asked for, because one may be used by the time that it is tried; `given` is the last one."""
+
+    given = 0
+
+    def __iter__(self) -> _UnusedNumbers:
+        return self
+
+    def __next__(self) -> int:
+        self.given = _unused_number()
+        return self.given
+
+
 @pytest.fixture
 def stale() -> Iterator[list[Path]]:
     """Locks of four kinds, on the only four numbers that a launch may then try first."""
@@ -62,11 +76,11 @@ def test_stale_locks(
     """F6: locks of a live foreign process, of a dead one, empty and unreadable: another number, and nobody's lock removed."""
     before = [(path.stat().st_ino, path.stat().st_size) for path in stale]
     locked = [int(path.stem.removeprefix(".X").removesuffix("-lock")) for path in stale]
-    free = _unused_number()
-    numbers = iter([*locked, *locked, free])
+    free = _UnusedNumbers()
+    numbers = itertools.chain(locked, locked, free)
     monkeypatch.setattr(secrets, "randbelow", lambda _: next(numbers) - x_server._FIRST_NUMBER)
     desktop = launch(size=(320, 240))
-    assert desktop.display == f":{free}"
+    assert desktop.display == f":{free.given}"
     desktop.close()
     assert [(path.stat().st_ino, path.stat().st_size) for path in stale] == before
 
@@ -76,11 +90,11 @@ def test_lock_taken_meanwhile(launch: Callable[..., deskhand.Desktop], monkeypat
     first = launch(size=(320, 240))
     assert first.display is not None
     taken = int(first.display[1:])
-    free = _unused_number()
-    numbers = iter([taken, free])
+    free = _UnusedNumbers()
+    numbers = itertools.chain([taken], free)
     monkeypatch.setattr(x_server, "_free_number", lambda: next(numbers))
     second = launch(size=(200, 100))
-    assert second.display == f":{free}"
+    assert second.display == f":{free.given}"
     assert first.perform(KeyPress(["a"])).settled
     assert first.size == (320, 240)
 
