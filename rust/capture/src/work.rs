@@ -84,6 +84,8 @@ pub(crate) struct Work {
     ambient: Ambient,
     /// When a thread that computed was found to have ended.
     ended: Option<Instant>,
+    /// When the process that got the input was last found stopped.
+    stopped: Option<Instant>,
 }
 
 impl Work {
@@ -133,6 +135,7 @@ impl Work {
         {
             let now = self.take();
             self.note_unread(&now);
+            self.note_stopped(now.at);
             self.push(now);
         }
     }
@@ -257,6 +260,15 @@ impl Work {
         } else if self.held.take_if(|held| *held != wakes).is_some() {
             // It has come out of its sleep and read: when it sleeps now, it may be for that.
             self.dozes = false;
+        }
+    }
+
+    /// Takes note of whether the process that got the input is stopped. Only that one: a job that a terminal's shell has stopped is
+    /// at rest.
+    fn note_stopped(&mut self, at: Instant) {
+        let stat = self.asked.and_then(|pid| Stat::of(&format!("/proc/{pid}/stat")));
+        if stat.is_some_and(|stat| stat.is_stopped()) {
+            self.stopped = Some(at);
         }
     }
 

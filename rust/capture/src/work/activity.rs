@@ -20,6 +20,9 @@ pub(super) const AFTERMATH: Duration = Duration::from_millis(250);
 /// A process that was found to have begun or ended within this time shows that a command goes on, however short each of its
 /// processes lives. Less than `LATELY`, so that what the sample taken then finds (a lone command that has ended) is not waited for.
 pub(super) const IN_TURN: Duration = Duration::from_millis(15);
+/// What was stopped has come round to its input by this time after it goes on. What gets the processor in slices is stopped again by
+/// then.
+const CONTINUED: Duration = Duration::from_millis(100);
 /// Over a shorter time ticks cannot be counted.
 const COUNTABLE: Duration = Duration::from_millis(40);
 /// A timer that ends so long after the action began may be of an answer. GTK's caret blinks 0.6 s after a key that has woken it, and
@@ -60,6 +63,7 @@ impl Work {
             return Activity::Unknown;
         }
         let now = self.take();
+        self.note_stopped(now.at);
         // Before and after: between two looks at one that sleeps each time it would have to sleep for the whole of its time.
         let slept = self.jobs.sleep();
         let activity = if self.is_behind(&now) || self.computes(&now) {
@@ -151,9 +155,7 @@ impl Work {
         // The main thread draws what others have made, also where it is usually awake.
         let owes = |thread: &Thread| thread.id == thread.process && ended_within(AFTERMATH);
         let mut asked = now.threads.iter().filter(|thread| self.ambient.is_news(thread) || owes(thread));
-        // Only the process that got the input: a job that a terminal's shell has stopped is at rest.
-        let stat = self.asked.and_then(|pid| Stat::of(&format!("/proc/{pid}/stat")));
-        if stat.is_some_and(|stat| stat.is_stopped()) {
+        if self.stopped.is_some_and(|at| now.at.saturating_duration_since(at) < CONTINUED) {
             return true;
         }
         // Where no thread waits for a processor, only a wait for a disk is left to be found; it is the main thread that starts.

@@ -65,6 +65,27 @@ fn a_program_that_is_stopped_is_at_work() {
 }
 
 #[test]
+fn what_was_stopped_just_now_is_at_work() {
+    let program = Program::run("exec sleep 60");
+    let mut work = program.work();
+    assert!(becomes(&mut work, Activity::Resting));
+    assert!(work.stopped.is_none());
+    let told = Command::new("kill").args(["-s", "STOP", &program.0.id().to_string()]).status();
+    assert!(told.expect("kill").success());
+    sleep(SHORTEST_SPAN);
+    work.sample();
+    assert!(work.stopped.is_some(), "seen between the looks");
+    let told = Command::new("kill").args(["-s", "CONT", &program.0.id().to_string()]).status();
+    assert!(told.expect("kill").success());
+    // On a busy machine this test may be late itself.
+    assert!((0..200).any(|_| {
+        work.stopped = Some(Instant::now());
+        work.activity() == Activity::Computing
+    }));
+    assert!(becomes(&mut work, Activity::Resting));
+}
+
+#[test]
 fn of_what_does_not_run_here_nothing_is_known() {
     let mut work = Work::default();
     work.follow(None);
