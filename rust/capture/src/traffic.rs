@@ -101,6 +101,8 @@ impl Traffic {
     }
 
     fn judge(&mut self, connections: &[Connection], since: Duration, owns: impl Fn(u32) -> bool) -> Awaited {
+        // What was closed without an answer is not there any more.
+        self.waited_for.retain(|inode, _| connections.iter().any(|one| one.inode == *inode));
         let mut awaited = Awaited::Nothing;
         for Connection { inode, address, unanswered, .. } in connections {
             let Some(age) = unanswered.filter(|&age| age < since) else {
@@ -339,6 +341,8 @@ mod tests {
         assert_eq!(traffic.judge(&[at(9, None)], minute, |_| true), Awaited::Nothing);
         assert_eq!(traffic.judge(&[at(9, Some(10))], minute, |_| true), Awaited::Answer);
         assert_eq!(traffic.judge(&[at(9, Some(10))], minute, |_| false), Awaited::Nothing);
+        assert_eq!(traffic.judge(&[], minute, |_| true), Awaited::Nothing);
+        assert!(traffic.waited_for.is_empty());
     }
 
     #[test]
