@@ -144,7 +144,7 @@ def _page(rows: list[Row], counts: list[Count], times: int) -> str:
         "arrived, or an error or the observation said that it did not. Everything else is wrong.",
         "",
         f"Revision {revision.stdout.strip()}; {machine['processor']}, {machine['cores']} cores, {machine['system']}.",
-        f"Command: `python tools/right_or_told.py --times {times}`.",
+        f"Command: `tools/right_or_told.py --times {times}`.",
         "",
         "| what | right or told | wrong | not shown |",
         "|---|---:|---:|---:|",

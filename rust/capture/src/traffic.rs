@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
@@ -15,6 +15,8 @@ use crate::stat::Kept;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The kernel repeats the first packet of a connection after this time (RFC 6298 §2).
 const REPEATED: Duration = Duration::from_secs(1);
+/// The kernel tells times in ticks, of which a second has at least a hundred: a request may look older than it is by one.
+const TICK: Duration = Duration::from_millis(10);
 /// So often in a row nothing has come from an address in time: it is not waited for until something does.
 const GIVEN_UP: u8 = 2;
 /// On a machine with more connections than this the look takes too long.
@@ -90,16 +92,18 @@ impl Traffic {
         segments_sent(str::from_utf8(&text[..length]).ok()?)
     }
 
-    /// What was asked for since an action that began so long ago, by processes of which one `owns` a socket.
-    pub(crate) fn awaited(&mut self, since: Duration, owns: impl Fn(u32) -> bool) -> Awaited {
+    /// What was asked for since an action began, by processes of which one `owns` a socket.
+    pub(crate) fn awaited(&mut self, acted: Instant, owns: impl Fn(u32) -> bool) -> Awaited {
         // The list takes 0.15 ms, this a tenth of that.
         if self.sent.is_some() && self.segments() == self.sent {
             return Awaited::Nothing;
         }
         let Some(connections) = self.connections() else { return Awaited::Nothing };
-        self.judge(&connections, since, owns)
+        // Measured after the look: before it we may have had to wait for a processor.
+        self.judge(&connections, acted.elapsed() + TICK, owns)
     }
 
+    /// What the connections tell of what was sent within this time.
     fn judge(&mut self, connections: &[Connection], since: Duration, owns: impl Fn(u32) -> bool) -> Awaited {
         // What was closed without an answer is not there any more.
         self.waited_for.retain(|inode, _| connections.iter().any(|one| one.inode == *inode));
@@ -229,10 +233,13 @@ fn connection(body: &[u8]) -> Option<Connection> {
         if half(attributes, 2)? == INFO && state == ESTABLISHED {
             // `tcpi_last_data_sent` and `tcpi_last_data_recv`, which count from the beginning of a connection.
             let (sent, received) = (word(attributes, 4 + 44)?, word(attributes, 4 + 52)?);
+            // In one tick: an answer acknowledges its question. What has yet to be acknowledged, or was later (`tcpi_unacked`,
+            // `tcpi_last_ack_recv`), was sent after the answer.
+            let next = sent == received && (word(attributes, 4 + 24)? > 0 || word(attributes, 4 + 56)? < received);
             // `tcpi_bytes_received`, and `tcpi_data_segs_out`.
             let none_yet = (word(attributes, 4 + 128), word(attributes, 4 + 132)) == (Some(0), Some(0));
             let first = none_yet && word(attributes, 4 + 156).is_some_and(|segments| segments > 0);
-            unanswered = (sent < received || first).then(|| ago(sent));
+            unanswered = (sent < received || first || next).then(|| ago(sent));
         }
         attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
@@ -272,21 +279,59 @@ mod tests {
     fn a_request_is_awaited_until_its_answer_comes() {
         let (mut near, mut far, inode) = pair();
         let mut traffic = Traffic::default();
-        let mut awaited = |since| traffic.awaited(since, |socket| socket == inode && owns(&[process::id()], socket));
-        assert_eq!(awaited(Duration::from_secs(60)), Awaited::Nothing);
+        let long_ago = Instant::now();
+        let mut awaited = |acted| traffic.awaited(acted, |socket| socket == inode && owns(&[process::id()], socket));
+        assert_eq!(awaited(long_ago), Awaited::Nothing);
         // The first one in the millisecond in which the connection begins.
         near.write_all(b"question").expect("sent");
         sleep(Duration::from_millis(30));
-        assert_eq!(awaited(Duration::from_secs(60)), Awaited::Answer);
-        assert_eq!(awaited(Duration::from_millis(10)), Awaited::Nothing, "it was sent before");
+        assert_eq!(awaited(long_ago), Awaited::Answer);
+        assert_eq!(awaited(Instant::now()), Awaited::Nothing, "it was sent before");
         far.write_all(b"answer").expect("sent");
         near.read_exact(&mut [0; 6]).expect("received");
         sleep(Duration::from_millis(10));
-        assert_eq!(awaited(Duration::from_secs(60)), Awaited::Nothing);
+        assert_eq!(awaited(long_ago), Awaited::Nothing);
         near.write_all(b"question").expect("sent");
         sleep(Duration::from_millis(10));
-        assert_eq!(awaited(Duration::from_secs(60)), Awaited::Answer);
+        assert_eq!(awaited(long_ago), Awaited::Answer);
         assert!(!owns(&[1], inode));
+    }
+
+    #[test]
+    fn a_request_in_the_tick_of_the_action_counts() {
+        let (mut near, mut far, inode) = pair();
+        let mut traffic = Traffic::default();
+        for round in 0..40 {
+            let acted = Instant::now();
+            near.write_all(b"question").expect("sent");
+            // Looks at other places between two ticks.
+            sleep(Duration::from_micros(10_000 + 730 * round));
+            assert_eq!(traffic.awaited(acted, |socket| socket == inode), Awaited::Answer, "round {round}");
+            far.write_all(b"answer").expect("sent");
+            near.read_exact(&mut [0; 6]).expect("received");
+            sleep(TICK);
+        }
+    }
+
+    #[test]
+    fn a_request_in_the_tick_of_an_answer_counts() {
+        let (mut near, mut far, inode) = pair();
+        let mut traffic = Traffic::default();
+        let mut awaited = |acted| traffic.awaited(acted, |socket| socket == inode);
+        for round in 0..40 {
+            let acted = Instant::now();
+            near.write_all(b"question").expect("sent");
+            far.read_exact(&mut [0; 8]).expect("received");
+            far.write_all(b"answer").expect("sent");
+            near.read_exact(&mut [0; 6]).expect("received");
+            assert_eq!(awaited(acted), Awaited::Nothing, "round {round}");
+            near.write_all(b"another!").expect("sent");
+            assert_eq!(awaited(acted), Awaited::Answer, "round {round}");
+            far.read_exact(&mut [0; 8]).expect("received");
+            far.write_all(b"answer").expect("sent");
+            near.read_exact(&mut [0; 6]).expect("received");
+            assert_eq!(awaited(acted), Awaited::Nothing, "round {round}");
+        }
     }
 
     #[test]

@@ -83,10 +83,10 @@ impl Work {
 
     /// What a family waits for that does not compute.
     fn at_rest(&mut self, now: &Sample) -> Activity {
-        let since = self.acted.map_or(Duration::ZERO, |acted| acted.elapsed());
         let mut processes: Vec<u32> = now.threads.iter().map(|thread| thread.process).collect();
         processes.dedup();
-        let awaited = self.traffic.awaited(since, |inode| owns(&processes, inode));
+        let acted = self.acted.unwrap_or(now.at);
+        let awaited = self.traffic.awaited(acted, |inode| owns(&processes, inode));
         if awaited == Awaited::Answer {
             Activity::Awaiting
         } else if self.ticks(now) {
