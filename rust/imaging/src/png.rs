@@ -14,7 +14,7 @@ use crate::geometry::Size;
 use crate::indexed::Indexed;
 use crate::strip::{FILTER_BYTE, Pace, Strip, Worker, chunk};
 use crate::threads::in_parallel;
-use crate::view::{Picture, STRIP_ROWS, Target, Validity};
+use crate::view::{Band, Picture, STRIP_ROWS, Target, Validity};
 
 /// `DEFLATE`, a 32 kB window, "fast" level, and the check bits that make it a multiple of 31 (RFC 1950 §2.2).
 const ZLIB_HEADER: [u8; 2] = [0x78, 0x5E];
@@ -97,6 +97,9 @@ impl fmt::Debug for Png {
         write!(f, "Png({} bytes, stamp {})", self.len, self.stamp)
     }
 }
+
+/// A strip to make again: its number, what it is to hold, and how fast it changes.
+type Stale = (u32, Validity, Pace);
 
 /// Encodes pictures, and remembers the strips of the last few outputs.
 #[derive(Default)]
@@ -201,7 +204,7 @@ impl Encoder {
             };
             if let Some((index, strip)) = (0..).zip(&output.strips).find_map(loose) {
                 let mut raw = vec![0; picture.strip_len(index, FILTER_BYTE)];
-                picture.fill(index, FILTER_BYTE, &mut raw)?;
+                picture.fill(&picture.band(index..index + 1)?, index, FILTER_BYTE, &mut raw);
                 let row_len = picture.row_len(FILTER_BYTE);
                 return Ok(Some(Slack { target: output.target, index, strip, raw, row_len }));
             }
@@ -233,7 +236,7 @@ impl Output {
     /// Deflates again what is no longer valid; returns how many strips that were, and bytes of pixels in them.
     fn refresh(&mut self, picture: &Picture<'_>, at: f64, workers: &Workers) -> Result<(u64, u64), ImagingError> {
         self.strips.resize_with(picture.strips() as usize, || None);
-        let mut stale: Vec<(u32, Validity, Pace)> = Vec::new();
+        let mut stale: Vec<Stale> = Vec::new();
         for (i, slot) in (0..).zip(&self.strips) {
             let validity = picture.validity(i);
             match slot {
@@ -245,11 +248,21 @@ impl Output {
             return Ok((0, 0));
         }
         self.file = None;
-        let encode = |(i, validity, pace)| Ok((i, workers.with(|worker| worker.strip(picture, i, validity, pace))?));
+        let encode = |band: &Band<'_>, (i, validity, pace)| {
+            (i, workers.with(|worker| worker.strip(picture, band, i, validity, pace)))
+        };
+        let band_of = |stale: &[Stale]| picture.band(stale[0].0..stale[stale.len() - 1].0 + 1);
         let fresh: Vec<(u32, Strip)> = if stale.len() > MAX_SERIAL {
-            in_parallel(|| stale.into_par_iter().with_max_len(1).map(encode).collect::<Result<_, ImagingError>>())?
+            let most = picture.strips_at_once(stale.len());
+            let bands = stale.chunk_by(|a, b| a.0 + 1 == b.0).flat_map(|run| run.chunks(most)).collect::<Vec<_>>();
+            let encoded = bands.into_par_iter().with_max_len(1).map(|stale| {
+                let band = band_of(stale)?;
+                Ok(stale.par_iter().with_max_len(1).map(|&strip| encode(&band, strip)).collect::<Vec<_>>())
+            });
+            in_parallel(|| encoded.collect::<Result<Vec<_>, ImagingError>>())?.concat()
         } else {
-            stale.into_iter().map(encode).collect::<Result<_, ImagingError>>()?
+            let band = band_of(&stale)?;
+            stale.into_iter().map(|strip| encode(&band, strip)).collect()
         };
         let (mut strips, mut bytes) = (0, 0);
         for (i, strip) in fresh {

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use multiversion::multiversion;
 
 use crate::error::ImagingError;
 use crate::frame::PIXEL;
@@ -115,7 +116,8 @@ impl Scaler {
 type Tap<'a> = (i16, &'a [u8]);
 
 /// Sums the taps into a row of output.
-fn sum(taps: &[Tap<'_>], out: &mut [u8]) {
+#[multiversion(targets("x86_64+avx2"))]
+fn sum<'a>(taps: &[Tap<'a>], out: &mut [u8]) {
     /// So many sums stay in registers while the taps are gone through.
     const BLOCK: usize = 16;
     let half = 1 << (PRECISION - 1);

@@ -13,7 +13,7 @@ use crate::deflate::deflate;
 use crate::error::ImagingError;
 use crate::filter::{Filter, Method};
 use crate::matches::{Finder, Token, zeros};
-use crate::view::{Picture, RGB, Validity};
+use crate::view::{Band, Picture, RGB, Validity};
 
 /// For strips that stay: 4 ms each.
 const TIGHT_LEVEL: i32 = 9;
@@ -89,12 +89,13 @@ impl Worker {
     pub(crate) fn strip(
         &mut self,
         picture: &Picture<'_>,
+        band: &Band<'_>,
         i: u32,
         validity: Validity,
         pace: Pace,
-    ) -> Result<Strip, ImagingError> {
+    ) -> Strip {
         self.raw.resize(picture.strip_len(i, FILTER_BYTE), 0);
-        picture.fill(i, FILTER_BYTE, &mut self.raw)?;
+        picture.fill(band, i, FILTER_BYTE, &mut self.raw);
         let row_len = picture.row_len(FILTER_BYTE);
         let method = Method::of(&self.raw, row_len);
         let rows = method.filter.rows(&self.raw, row_len, &mut self.filtered);
@@ -107,7 +108,7 @@ impl Worker {
             &[Token::Literals(rows.len() as u32)][..]
         };
         let packed = deflate(rows, tokens, &mut self.packed);
-        Ok(Strip { pace, ..Strip::new(validity, rows, packed, !method.matches) })
+        Strip { pace, ..Strip::new(validity, rows, packed, !method.matches) }
     }
 }
 

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use multiversion::multiversion;
+use rayon::current_num_threads;
 use rayon::prelude::*;
 
 use crate::cursor::{Cursor, Sprite};
@@ -22,6 +23,9 @@ pub(crate) const STRIP_ROWS: u32 = 32;
 
 /// The same where they are scaled: a row then takes longer, and fewer are in a line of text.
 const SCALED_STRIP_ROWS: u32 = 16;
+
+/// Strips that are scaled at once, at most: the coefficients across take as long as scaling the rows of one strip.
+const MAX_BAND: usize = 8;
 
 /// Bytes of one RGB pixel.
 pub(crate) const RGB: usize = 3;
@@ -127,6 +131,12 @@ impl Byte for MaybeUninit<u8> {
     }
 }
 
+/// Pixels of some rows of an output.
+pub(crate) struct Band<'a> {
+    first: u32,
+    pixels: Cow<'a, [u8]>,
+}
+
 /// A target over the pixels it is made of.
 #[derive(Debug)]
 pub(crate) struct Picture<'a> {
@@ -166,21 +176,38 @@ impl Picture<'_> {
         (rows.end - rows.start) as usize * self.row_len(lead)
     }
 
-    /// Writes the strip's rows of RGB, each after `lead` zero bytes.
-    pub(crate) fn fill<B: Byte>(&self, strip: u32, lead: usize, out: &mut [B]) -> Result<(), ImagingError> {
-        let (scaler, rows) = (self.scaler(), self.rows(strip));
+    /// Strips that one thread prepares at once, where so many are to be made.
+    pub(crate) fn strips_at_once(&self, strips: usize) -> usize {
+        // What is not scaled is taken from the frame as it is.
+        if self.scaler().is_identity() { 1 } else { (strips / (2 * current_num_threads())).clamp(1, MAX_BAND) }
+    }
+
+    /// The pixels of neighbouring strips, at the size of the output.
+    pub(crate) fn band(&self, strips: Range<u32>) -> Result<Band<'_>, ImagingError> {
+        let (scaler, first) = (self.scaler(), self.rows(strips.start).start);
+        let rows = first..self.rows(strips.end - 1).end;
         let source = scaler.source_rows(&rows);
         let mut pixels = self.pixels(self.source(&source));
         if !scaler.is_identity() {
             pixels = Cow::Owned(scaler.scale(&pixels, &source, &rows)?);
         }
-        let width = self.target.size.w as usize;
-        for (row, out) in pixels.chunks_exact(width * PIXEL).zip(out.chunks_exact_mut(self.row_len(lead))) {
+        Ok(Band { first, pixels })
+    }
+
+    /// Writes a strip of a band that has it: rows of RGB, each after `lead` zero bytes.
+    pub(crate) fn fill(&self, band: &Band<'_>, strip: u32, lead: usize, out: &mut [u8]) {
+        self.write(band, self.rows(strip).start, lead, out);
+    }
+
+    /// Writes as many rows of a band as there is room for.
+    fn write<B: Byte>(&self, band: &Band<'_>, from: u32, lead: usize, out: &mut [B]) {
+        let row_len = self.target.size.w as usize * PIXEL;
+        let pixels = &band.pixels[(from - band.first) as usize * row_len..];
+        for (row, out) in pixels.chunks_exact(row_len).zip(out.chunks_exact_mut(self.row_len(lead))) {
             let (lead, out) = out.split_at_mut(lead);
             lead.fill(B::of(0));
             to_rgb(row, out);
         }
-        Ok(())
     }
 
     /// Bytes of all rows of RGB.
@@ -193,8 +220,16 @@ impl Picture<'_> {
         if out.len() != self.rgb_len() {
             return Err(ImagingError::RgbLength { size: self.target.size, needed: self.rgb_len(), got: out.len() });
         }
-        let strips = out.par_chunks_mut(self.strip_rows() as usize * self.row_len(0)).enumerate();
-        in_parallel(|| strips.try_for_each(|(strip, out)| self.fill(strip as u32, 0, out)))
+        let strips = self.strips();
+        let at_once = self.strips_at_once(strips as usize) as u32;
+        let bands = out.par_chunks_mut((at_once * self.strip_rows()) as usize * self.row_len(0)).enumerate();
+        let write = |(i, out): (usize, &mut [B])| {
+            let first = i as u32 * at_once;
+            let band = self.band(first..strips.min(first + at_once))?;
+            self.write(&band, band.first, 0, out);
+            Ok(())
+        };
+        in_parallel(|| bands.try_for_each(write))
     }
 
     /// Bytes of one row as [`Self::fill`] writes it.
