@@ -190,3 +190,16 @@ def test_extreme_sizes(tmp_path: Path, size: tuple[int, int]) -> None:
             for look in (screen.png, screen.indexed_png)
         ]
     check(tmp_path, looks)
+
+
+def test_pixels_that_did_not_change_are_not_copied_again() -> None:
+    screen = Screen(4, 3)
+    screen.update((0, 0, 4, 3), bytes(range(48)), 0.0)
+    first = screen.rgb()[2]
+    assert screen.rgb()[2] is first
+    # The same pixels again, without the padding byte.
+    screen.update((0, 0, 1, 1), bytes((0, 1, 2, 99)), 1.0)
+    assert screen.rgb()[2] is first
+    assert screen.rgb(region=(0, 0, 2, 2))[2] == first[:6] + first[12:18]
+    screen.update((3, 2, 1, 1), bytes(4), 2.0)
+    assert screen.rgb()[2] == first[:-3] + bytes(3)

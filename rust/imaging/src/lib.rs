@@ -54,4 +54,4 @@ pub use hash::{TILE, TileHash};
 pub use png::{Png, Slack, Stats, Tightened};
 pub use screen::{Change, Patch, Screen};
 pub use threads::{forked, forks};
-pub use view::{Byte, View};
+pub use view::{Byte, Stamp, View};

@@ -14,7 +14,7 @@ use crate::geometry::Size;
 use crate::indexed::Indexed;
 use crate::strip::{FILTER_BYTE, Pace, Strip, Worker, chunk};
 use crate::threads::in_parallel;
-use crate::view::{Band, Picture, STRIP_ROWS, Target, Validity};
+use crate::view::{Band, Picture, STRIP_ROWS, Stamp, Target, Validity};
 
 /// `DEFLATE`, a 32 kB window, "fast" level, and the check bits that make it a multiple of 31 (RFC 1950 §2.2).
 const ZLIB_HEADER: [u8; 2] = [0x78, 0x5E];
@@ -107,7 +107,7 @@ pub(crate) struct Encoder {
     /// Least recently used first.
     outputs: Vec<Output>,
     /// The latest file with a palette.
-    indexed: Option<(Target, Validity, Png)>,
+    indexed: Option<(Stamp, Png)>,
     workers: Workers,
     files: u64,
     pub stats: Stats,
@@ -158,9 +158,9 @@ impl Encoder {
 
     /// A file with a palette, all of it made again when anything changed; `None` when there are too many colours.
     pub(crate) fn indexed(&mut self, picture: &Picture<'_>) -> Result<Option<Png>, ImagingError> {
-        let (target, validity) = (picture.target, picture.whole_validity());
-        if let Some((held, then, file)) = &self.indexed
-            && (*held, *then) == (target, validity)
+        let (stamp, target, validity) = (picture.stamp(), picture.target, picture.whole_validity());
+        if let Some((held, file)) = &self.indexed
+            && *held == stamp
         {
             return Ok(Some(file.clone()));
         }
@@ -176,7 +176,7 @@ impl Encoder {
         self.stats.bytes_deflated += rows.len() as u64;
         self.files += 1;
         let file = assemble(target.size, Some(&palette), strips.iter(), self.files);
-        self.indexed = Some((target, validity, file.clone()));
+        self.indexed = Some((stamp, file.clone()));
         Ok(Some(file))
     }
 

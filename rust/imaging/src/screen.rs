@@ -14,7 +14,7 @@ use crate::frame::{Frame, PIXEL};
 use crate::geometry::{Rect, SharedSize, Size, merge};
 use crate::hash::{Hashes, TileHash};
 use crate::png::{Encoder, Png, Slack, Stats, Tightened};
-use crate::view::{Byte, Scene, View};
+use crate::view::{Byte, Scene, Stamp, View};
 
 /// Changes remembered: half a minute of a screen that changes at 16 Hz.
 const MAX_LOG: usize = 512;
@@ -319,6 +319,14 @@ impl Screen {
     /// As for [`Screen::png`].
     pub fn size_of(&self, view: &View) -> Result<Size, ImagingError> {
         Ok(self.scene.picture(view)?.target.size)
+    }
+
+    /// What the pixels of a view depend on now.
+    ///
+    /// # Errors
+    /// As for [`Screen::png`].
+    pub fn stamp(&self, view: &View) -> Result<Stamp, ImagingError> {
+        Ok(self.scene.picture(view)?.stamp())
     }
 
     /// Writes the RGB bytes of a view: the same pixels as in its PNG file.

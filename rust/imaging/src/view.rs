@@ -113,6 +113,13 @@ pub(crate) struct Validity {
     cursor: Option<(u64, (i32, i32))>,
 }
 
+/// What the pixels of a whole output depend on: two of one screen that are equal have equal pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    target: Target,
+    validity: Validity,
+}
+
 /// A byte that is only written: memory that was never written will do.
 pub trait Byte: Copy + Send {
     /// The byte of that value.
@@ -152,6 +159,10 @@ impl Picture<'_> {
 
     pub(crate) fn validity(&self, strip: u32) -> Validity {
         self.validity_of(self.source(&self.scaler().source_rows(&self.rows(strip))))
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        Stamp { target: self.target, validity: self.whole_validity() }
     }
 
     /// That of all strips together.

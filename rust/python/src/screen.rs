@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use imaging::{ImagingError, Patch, Png, Rect, SharedSize, Size, View};
+use imaging::{ImagingError, Patch, Png, Rect, SharedSize, Size, Stamp, View};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
@@ -50,12 +50,14 @@ pub(crate) struct Screen {
     size: SharedSize,
     /// The file given out last, so that an unchanged screen costs no copy; the number is its stamp.
     file: Mutex<Option<(u64, Py<PyBytes>)>>,
+    /// The same of pixels.
+    pixels: Mutex<Option<(Stamp, Py<PyBytes>)>>,
 }
 
 impl Screen {
     pub(crate) fn of(screen: Arc<Mutex<imaging::Screen>>) -> Self {
         let size = link::locked(&screen).shared_size();
-        Self { inner: screen, size, file: Mutex::default() }
+        Self { inner: screen, size, file: Mutex::default(), pixels: Mutex::default() }
     }
 
     pub(crate) fn shared(&self) -> Arc<Mutex<imaging::Screen>> {
@@ -168,18 +170,30 @@ impl Screen {
     }
 
     #[pyo3(signature = (size=None, region=None, cursor=true))]
-    fn rgb<'py>(
+    fn rgb(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         size: Option<SizeTuple>,
         region: Option<RectTuple>,
         cursor: bool,
-    ) -> PyResult<(u32, u32, Bound<'py, PyBytes>)> {
+    ) -> PyResult<(u32, u32, Py<PyBytes>)> {
         let view = view(size, region, cursor);
-        let size = self.with(py, |screen| screen.size_of(&view))?.map_err(|e| errors::imaging(&e))?;
+        let sized = |screen: &mut imaging::Screen| Ok((screen.size_of(&view)?, screen.stamp(&view)?));
+        let (size, stamp) = self.with(py, sized)?.map_err(|e| errors::imaging(&e))?;
+        let held = || self.pixels.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, bytes)) = held().as_ref().filter(|(held, _)| *held == stamp) {
+            return Ok((size.w, size.h, bytes.clone_ref(py)));
+        }
+        let mut stamp = stamp;
         let bytes = bytes_of(py, size.w as usize * size.h as usize * 3, |out| {
-            self.with(py, |screen| screen.rgb_into(&view, out))?.map_err(|e| errors::imaging(&e))
+            let written = |screen: &mut imaging::Screen| {
+                stamp = screen.stamp(&view)?;
+                screen.rgb_into(&view, out)
+            };
+            self.with(py, written)?.map_err(|e| errors::imaging(&e))
         })?;
+        let bytes = bytes.unbind();
+        *held() = Some((stamp, bytes.clone_ref(py)));
         Ok((size.w, size.h, bytes))
     }
 
