@@ -23,9 +23,15 @@ from deskhand.episodes.run.host import describe
 ROOT = Path(__file__).resolve().parents[1]
 
 
+# So often the long form of a test repeats (`TIMES_STARVED` in tests/faults/test_gestures.py).
+_REPEATED = 20
+
+
 class Row(NamedTuple):
     what: str
     tests: tuple[str, ...]
+    # The long form of tests with this word in their name, which repeat by themselves.
+    repeats: str = ""
 
 
 FAULTS, INTEGRATION, CONFORMANCE = "tests/faults", "tests/integration", "tests/conformance"
@@ -57,6 +63,7 @@ ROWS = (
     Row("Menus that open under the pointer", (
         f"{FAULTS}/test_gestures.py::test_a_menu_that_opens_under_the_pointer_is_clicked",)),
     Row("One click and two", (f"{FAULTS}/test_gestures.py::test_a_click_is_one_and_a_double_click_two",)),
+    Row("Drags, points, menus and clicks in starved applications", (f"{FAULTS}/test_gestures.py",), repeats="starved"),
     Row("Modifiers that the layout lacks, and keys that servers keep", (
         f"{FAULTS}/test_keyboard.py::test_a_modifier_of_either_side_is_in_the_state",
         f"{FAULTS}/test_keyboard.py::test_a_key_that_servers_keep_for_themselves_arrives_or_is_refused")),
@@ -64,6 +71,7 @@ ROWS = (
         f"{FAULTS}/test_keyboard.py::test_layout_does_not_matter",
         f"{FAULTS}/test_keyboard.py::test_layout_changed_while_typing")),
     Row("Final frames", (f"{INTEGRATION}/test_settle.py",)),
+    Row("Answers over the network", (f"{INTEGRATION}/test_requests.py",)),
     Row("Answers behind timers", (
         f"{INTEGRATION}/test_settle.py::test_an_answer_behind_a_timer_is_told",
         f"{INTEGRATION}/test_settle.py::test_a_button_that_a_key_presses_is_waited_for",
@@ -111,11 +119,13 @@ def _counted(row: Row, times: int) -> Count:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        options = ["-q", "--no-reruns", "--count", str(times), f"--junitxml={report}", "-n", "2", "--dist", "load"]
+        options = ["-q", "--no-reruns", f"--junitxml={report}", "-n", "2", "--dist", "load"]
+        options += ["-k", row.repeats] if row.repeats else ["--count", str(times)]
         # Ctrl-C reaches pytest too, which then ends the processes that it started.
         ended = subprocess.run(
             [sys.executable, "-m", "pytest", *options, *row.tests],
             cwd=ROOT,
+            env=os.environ | {"DESKHAND_EVIDENCE": "1"} if row.repeats else None,
             stdout=subprocess.PIPE,
             text=True,
             check=False,
@@ -127,7 +137,11 @@ def _counted(row: Row, times: int) -> Count:
     not_shown = sum(case.find("skipped") is not None for case in cases)
     for case in wrong:
         print(f"wrong: {case.get('classname')}::{case.get('name')}", file=sys.stderr)
-    count = Count(len(cases) - len(wrong) - not_shown, len(wrong), not_shown, time.monotonic() - begun)
+    right = len(cases) - len(wrong) - not_shown
+    if row.repeats:
+        # One that has failed does not go on.
+        right, not_shown = _REPEATED * right, _REPEATED * not_shown + (_REPEATED - 1) * len(wrong)
+    count = Count(right, len(wrong), not_shown, time.monotonic() - begun)
     print(f"{row.what}: {count.right} right or told, {count.wrong} wrong, {count.seconds:.0f} s", file=sys.stderr)
     return count
 

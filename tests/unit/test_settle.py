@@ -240,6 +240,16 @@ def test_a_timer_that_was_set_is_not_waited_for_but_told() -> None:
     assert (result.reason, result.may_change) == (Reason.UNCHANGED, True)
 
 
+def test_what_ticks_is_timed_still() -> None:
+    for then, may_change in ((Activity.TICKING, True), (Activity.RESTING, False)):
+        m = machine()
+        m.looked(0.1, Activity.TIMED)
+        m.looked(0.11, then)
+        result = m.result(1.0)
+        assert result is not None
+        assert result.may_change is may_change
+
+
 def test_what_ticks_for_ever_is_not_waited_for() -> None:
     m = machine()
     m.changed(0.09, [WORD])

@@ -111,7 +111,10 @@ class Machine:
             return
         # A browser's clock runs on for three frames after any change.
         animated = self._moves > 1 and self._last is not None and at < self._last + _LONGEST_STANDSTILL
-        self._goes_on = activity in {Activity.SLEEPING, Activity.TIMED}
+        # What ticks hides what else it waits for.
+        self._goes_on = activity in {Activity.SLEEPING, Activity.TIMED} or (
+            activity is Activity.TICKING and self._goes_on
+        )
         naps = activity is Activity.SLEEPING and at < (self.start if self._last is None else self._last) + _LONGEST_NAP
         if activity in {Activity.COMPUTING, Activity.AWAITING} or (activity is Activity.TICKING and animated) or naps:
             # The backend looks back over about a `quiet`: half of one is soon enough to ask again.

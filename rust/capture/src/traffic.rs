@@ -1,7 +1,7 @@
 //! Requests over the network that the processes behind a window have sent and that nobody has answered yet: what comes back may
 //! change the screen. The kernel tells of each TCP connection when data were last sent and last received (`sock_diag(7)`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
@@ -72,6 +72,8 @@ pub(crate) struct Traffic {
     /// Segments that this machine had sent when the action began.
     sent: Option<u64>,
     waited_for: HashMap<u32, Address>,
+    /// Those that an answer was waited for in vain since the action began.
+    late: HashSet<u32>,
     silent: HashMap<Address, u8>,
 }
 
@@ -79,6 +81,7 @@ impl Traffic {
     /// Called before an action.
     pub(crate) fn take_stock(&mut self) {
         self.sent = self.segments();
+        self.late.clear();
     }
 
     /// How many segments were sent over TCP; `None` where that is not told.
@@ -115,6 +118,10 @@ impl Traffic {
                 }
                 continue;
             };
+            if age >= PATIENCE && self.late.contains(inode) {
+                awaited = Awaited::Late;
+                continue;
+            }
             if self.silent.get(address).is_some_and(|&times| times >= GIVEN_UP) || !owns(*inode) {
                 continue;
             }
@@ -123,6 +130,7 @@ impl Traffic {
                 return Awaited::Answer;
             }
             awaited = Awaited::Late;
+            self.late.insert(*inode);
             if self.waited_for.remove(inode).is_some() {
                 if self.silent.len() >= MOST_ADDRESSES {
                     self.silent.clear();
@@ -380,6 +388,7 @@ mod tests {
         for inode in 1..=u32::from(GIVEN_UP) {
             assert_eq!(judge(at(inode, Some(500))), Awaited::Answer);
             assert_eq!(judge(at(inode, Some(1100))), Awaited::Late);
+            assert_eq!(judge(at(inode, Some(1200))), Awaited::Late, "a later look of the same action");
         }
         assert_eq!(judge(at(9, Some(10))), Awaited::Nothing);
         traffic.waited_for.insert(9, [7; 19]);
