@@ -42,8 +42,10 @@ struct Connection {
     /// The port of this side, as the kernel has it.
     port: [u8; 2],
     state: u8,
-    /// How long ago the last data were sent, where nothing was received since.
-    unanswered: Option<Duration>,
+    /// How long ago the last data were sent; `None` where none were.
+    sent: Option<Duration>,
+    /// How long ago the last data were received; `None` where that was before they were sent.
+    answered: Option<Duration>,
 }
 
 /// What the processes wait for.
@@ -71,8 +73,9 @@ pub(crate) struct Traffic {
     counters: Option<Kept>,
     /// Segments that this machine had sent when the action began.
     sent: Option<u64>,
+    /// Connections on which a question was seen, until it is answered.
     waited_for: HashMap<u32, Address>,
-    /// Those that an answer was waited for in vain since the action began.
+    /// Those whose answer was waited for in vain since the action began.
     late: HashSet<u32>,
     silent: HashMap<Address, u8>,
 }
@@ -95,50 +98,67 @@ impl Traffic {
         segments_sent(str::from_utf8(&text[..length]).ok()?)
     }
 
-    /// What was asked for since an action began, by processes of which one `owns` a socket.
-    pub(crate) fn awaited(&mut self, acted: Instant, owns: impl Fn(u32) -> bool) -> Awaited {
+    /// What was asked for since an action began, by processes of which one `owns` a socket, and which were `seen` at rest.
+    pub(crate) fn awaited(&mut self, acted: Instant, seen: Instant, owns: impl Fn(u32) -> bool) -> Awaited {
         // The list takes 0.15 ms, this a tenth of that.
         if self.sent.is_some() && self.segments() == self.sent {
             return Awaited::Nothing;
         }
         let Some(connections) = self.connections() else { return Awaited::Nothing };
         // Measured after the look: before it we may have had to wait for a processor.
-        self.judge(&connections, acted.elapsed() + TICK, owns)
+        self.judge(&connections, acted.elapsed() + TICK, seen.elapsed() + TICK, owns)
     }
 
-    /// What the connections tell of what was sent within this time.
-    fn judge(&mut self, connections: &[Connection], since: Duration, owns: impl Fn(u32) -> bool) -> Awaited {
-        // What was closed without an answer is not there any more.
+    /// What the connections tell of what was sent within one time. What has answered within another is yet to be seen.
+    fn judge(
+        &mut self,
+        connections: &[Connection],
+        since: Duration,
+        unseen: Duration,
+        owns: impl Fn(u32) -> bool,
+    ) -> Awaited {
+        let before = self.waited_for.len();
         self.waited_for.retain(|inode, _| connections.iter().any(|one| one.inode == *inode));
         let mut awaited = Awaited::Nothing;
-        for Connection { inode, address, unanswered, .. } in connections {
-            let Some(age) = unanswered.filter(|&age| age < since) else {
-                if self.waited_for.remove(inode).is_some() {
-                    self.silent.remove(address);
-                }
+        // What was closed may have answered before, just now.
+        let mut comes = self.waited_for.len() < before;
+        for Connection { inode, address, sent, answered, .. } in connections {
+            if answered.is_some() && self.waited_for.remove(inode).is_some() {
+                self.silent.remove(address);
+            }
+            let Some(age) = sent.filter(|&age| age < since) else { continue };
+            if let Some(answered) = *answered {
+                // What comes all the time is not waited for.
+                comes |= answered < unseen && age < PATIENCE && owns(*inode);
                 continue;
-            };
+            }
             if age >= PATIENCE && self.late.contains(inode) {
                 awaited = Awaited::Late;
                 continue;
             }
-            if self.silent.get(address).is_some_and(|&times| times >= GIVEN_UP) || !owns(*inode) {
+            if !owns(*inode) {
+                continue;
+            }
+            let given_up = self.silent.get(address).is_some_and(|&times| times >= GIVEN_UP);
+            if age < PATIENCE {
+                self.waited_for.insert(*inode, *address);
+            }
+            if given_up {
                 continue;
             }
             if age < PATIENCE {
-                self.waited_for.insert(*inode, *address);
                 return Awaited::Answer;
             }
             awaited = Awaited::Late;
             self.late.insert(*inode);
-            if self.waited_for.remove(inode).is_some() {
+            if self.waited_for.contains_key(inode) {
                 if self.silent.len() >= MOST_ADDRESSES {
                     self.silent.clear();
                 }
                 *self.silent.entry(*address).or_default() += 1;
             }
         }
-        awaited
+        if comes { Awaited::Answer } else { awaited }
     }
 
     /// The connections of this machine that were not made to one of its servers, which sends last when it has answered; `None`
@@ -231,10 +251,10 @@ fn connection(body: &[u8]) -> Option<Connection> {
     address[1..3].copy_from_slice(body.get(6..8)?);
     address[3..].copy_from_slice(body.get(24..40)?);
     let ago = |milliseconds| Duration::from_millis(u64::from(milliseconds));
-    let mut unanswered = None;
+    let (mut asked, mut answered) = (None, None);
     if state == SYN_SENT {
         // Nothing was received; the timer tells when the first packet is sent again.
-        unanswered = Some(if repeats == 0 { REPEATED.saturating_sub(ago(word(body, TIMER)?)) } else { PATIENCE });
+        asked = Some(if repeats == 0 { REPEATED.saturating_sub(ago(word(body, TIMER)?)) } else { PATIENCE });
     }
     let mut attributes = body.get(72..)?;
     while let Some(length) = half(attributes, 0).map(usize::from).filter(|&length| length >= 4) {
@@ -244,15 +264,16 @@ fn connection(body: &[u8]) -> Option<Connection> {
             // In one tick: an answer acknowledges its question. What has yet to be acknowledged, or was later (`tcpi_unacked`,
             // `tcpi_last_ack_recv`), was sent after the answer.
             let next = sent == received && (word(attributes, 4 + 24)? > 0 || word(attributes, 4 + 56)? < received);
-            // `tcpi_bytes_received`, and `tcpi_data_segs_out`.
-            let none_yet = (word(attributes, 4 + 128), word(attributes, 4 + 132)) == (Some(0), Some(0));
-            let first = none_yet && word(attributes, 4 + 156).is_some_and(|segments| segments > 0);
-            unanswered = (sent < received || first || next).then(|| ago(sent));
+            // `tcpi_data_segs_out`, and `tcpi_bytes_received`.
+            let has_sent = word(attributes, 4 + 156).is_none_or(|segments| segments > 0);
+            let first = has_sent && (word(attributes, 4 + 128), word(attributes, 4 + 132)) == (Some(0), Some(0));
+            asked = has_sent.then(|| ago(sent));
+            answered = (!(sent < received || first || next)).then(|| ago(received));
         }
         attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     let port = body.get(4..6)?.try_into().ok()?;
-    Some(Connection { inode: word(body, 68)?, address, port, state, unanswered })
+    Some(Connection { inode: word(body, 68)?, address, port, state, sent: asked, answered })
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -264,151 +285,4 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
-    use std::os::unix::fs::MetadataExt;
-    use std::process;
-    use std::thread::sleep;
-
-    use super::*;
-
-    /// Two ends of a connection, and the number of the first one's socket.
-    fn pair() -> (TcpStream, TcpStream, u32) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let near = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
-        let (far, _) = listener.accept().expect("the other end");
-        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&near));
-        let inode = fs::metadata(path).expect("a socket").ino() as u32;
-        (near, far, inode)
-    }
-
-    #[test]
-    fn a_request_is_awaited_until_its_answer_comes() {
-        let (mut near, mut far, inode) = pair();
-        let mut traffic = Traffic::default();
-        let long_ago = Instant::now();
-        let mut awaited = |acted| traffic.awaited(acted, |socket| socket == inode && owns(&[process::id()], socket));
-        assert_eq!(awaited(long_ago), Awaited::Nothing);
-        // The first one in the millisecond in which the connection begins.
-        near.write_all(b"question").expect("sent");
-        sleep(Duration::from_millis(30));
-        assert_eq!(awaited(long_ago), Awaited::Answer);
-        assert_eq!(awaited(Instant::now()), Awaited::Nothing, "it was sent before");
-        far.write_all(b"answer").expect("sent");
-        near.read_exact(&mut [0; 6]).expect("received");
-        sleep(Duration::from_millis(10));
-        assert_eq!(awaited(long_ago), Awaited::Nothing);
-        near.write_all(b"question").expect("sent");
-        sleep(Duration::from_millis(10));
-        assert_eq!(awaited(long_ago), Awaited::Answer);
-        assert!(!owns(&[1], inode));
-    }
-
-    #[test]
-    fn a_request_in_the_tick_of_the_action_counts() {
-        let (mut near, mut far, inode) = pair();
-        let mut traffic = Traffic::default();
-        for round in 0..40 {
-            let acted = Instant::now();
-            near.write_all(b"question").expect("sent");
-            // Looks at other places between two ticks.
-            sleep(Duration::from_micros(10_000 + 730 * round));
-            assert_eq!(traffic.awaited(acted, |socket| socket == inode), Awaited::Answer, "round {round}");
-            far.write_all(b"answer").expect("sent");
-            near.read_exact(&mut [0; 6]).expect("received");
-            sleep(TICK);
-        }
-    }
-
-    #[test]
-    fn a_request_in_the_tick_of_an_answer_counts() {
-        let (mut near, mut far, inode) = pair();
-        let mut traffic = Traffic::default();
-        let mut awaited = |acted| traffic.awaited(acted, |socket| socket == inode);
-        for round in 0..40 {
-            let acted = Instant::now();
-            near.write_all(b"question").expect("sent");
-            far.read_exact(&mut [0; 8]).expect("received");
-            far.write_all(b"answer").expect("sent");
-            near.read_exact(&mut [0; 6]).expect("received");
-            assert_eq!(awaited(acted), Awaited::Nothing, "round {round}");
-            near.write_all(b"another!").expect("sent");
-            assert_eq!(awaited(acted), Awaited::Answer, "round {round}");
-            far.read_exact(&mut [0; 8]).expect("received");
-            far.write_all(b"answer").expect("sent");
-            near.read_exact(&mut [0; 6]).expect("received");
-            assert_eq!(awaited(acted), Awaited::Nothing, "round {round}");
-        }
-    }
-
-    #[test]
-    fn a_server_that_has_answered_waits_for_nothing() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let mut near = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
-        let (mut far, _) = listener.accept().expect("the other end");
-        near.write_all(b"question").expect("sent");
-        far.read_exact(&mut [0; 8]).expect("received");
-        sleep(Duration::from_millis(20));
-        far.write_all(b"answer").expect("sent");
-        near.read_exact(&mut [0; 6]).expect("received");
-        sleep(Duration::from_millis(10));
-        let port = listener.local_addr().expect("its address").port().to_be_bytes();
-        let mut traffic = Traffic::default();
-        let connections = traffic.connections().expect("a kernel that tells");
-        assert!(connections.iter().all(|one| one.port != port));
-        assert!(connections.iter().any(|one| one.address[1..3] == port && one.unanswered.is_none()));
-    }
-
-    #[test]
-    fn nothing_is_asked_while_nothing_is_sent() {
-        let text = "Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: InSegs OutSegs RetransSegs\nTcp: 5 17 0\n";
-        assert_eq!(segments_sent(text), Some(17));
-        assert_eq!(segments_sent("Tcp: InSegs\nTcp: 5\n"), None);
-        let (mut near, _far, _) = pair();
-        let mut traffic = Traffic::default();
-        traffic.take_stock();
-        let before = traffic.sent.expect("a kernel that counts");
-        near.write_all(b"question").expect("sent");
-        assert!(traffic.segments() > Some(before));
-    }
-
-    #[test]
-    fn an_address_that_does_not_answer_is_given_up_until_it_does() {
-        let minute = Duration::from_secs(60);
-        let at = |inode, milliseconds: Option<u64>| Connection {
-            inode,
-            address: [7; 19],
-            port: [1, 2],
-            state: ESTABLISHED,
-            unanswered: milliseconds.map(Duration::from_millis),
-        };
-        let mut traffic = Traffic::default();
-        let mut judge = |connection| traffic.judge(&[connection], minute, |_| true);
-        for inode in 1..=u32::from(GIVEN_UP) {
-            assert_eq!(judge(at(inode, Some(500))), Awaited::Answer);
-            assert_eq!(judge(at(inode, Some(1100))), Awaited::Late);
-            assert_eq!(judge(at(inode, Some(1200))), Awaited::Late, "a later look of the same action");
-        }
-        assert_eq!(judge(at(9, Some(10))), Awaited::Nothing);
-        traffic.waited_for.insert(9, [7; 19]);
-        assert_eq!(traffic.judge(&[at(9, None)], minute, |_| true), Awaited::Nothing);
-        assert_eq!(traffic.judge(&[at(9, Some(10))], minute, |_| true), Awaited::Answer);
-        assert_eq!(traffic.judge(&[at(9, Some(10))], minute, |_| false), Awaited::Nothing);
-        assert_eq!(traffic.judge(&[], minute, |_| true), Awaited::Nothing);
-        assert!(traffic.waited_for.is_empty());
-    }
-
-    #[test]
-    fn what_the_kernel_does_not_say_is_not_read() {
-        let mut found = Vec::new();
-        assert_eq!(read(&[], &mut found), Some(false));
-        for length in [0u32, 8, 15, 17, 200, u32::MAX] {
-            let mut message = [0; 72];
-            message[..4].copy_from_slice(&length.to_ne_bytes());
-            message[4..6].copy_from_slice(&LIST.to_ne_bytes());
-            let _ = read(&message, &mut found);
-        }
-        assert!(found.is_empty());
-    }
-}
+mod tests;

@@ -86,7 +86,7 @@ impl Work {
         let mut processes: Vec<u32> = now.threads.iter().map(|thread| thread.process).collect();
         processes.dedup();
         let acted = self.acted.unwrap_or(now.at);
-        let awaited = self.traffic.awaited(acted, |inode| owns(&processes, inode));
+        let awaited = self.traffic.awaited(acted, now.at, |inode| owns(&processes, inode));
         if awaited == Awaited::Answer {
             Activity::Awaiting
         } else if self.ticks(now) {
