@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 import deskhand
+from deskhand import KeyPress, Type
 from deskhand.desktop.access import commands_of
 from deskhand.episodes.environments.osworld import OSWorldEnv
 from deskhand.episodes.ledger.ledger import Key
@@ -30,9 +31,11 @@ from deskhand.episodes.tasks.osworld.evaluating import evaluate
 from deskhand.episodes.tasks.osworld.home import VLC_SETTINGS, prepare
 from deskhand.episodes.tasks.osworld.steps import Steps
 from deskhand.episodes.tasks.osworld.taskfile import SetupStep, parse_task
+from deskhand.episodes.tasks.suite._acting import wait_for_window
 from deskhand.errors import EpisodeError
 from deskhand.pool.pool import Pool
 from episodes.osworld_checkout import HUB, task_data, write_checkout, write_upstream
+from faults.helpers import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,6 +149,7 @@ def test_a_post_configuration_that_fails_ends_the_evaluation(python: str, contex
         evaluated(python, context, assets, postconfig=[{"type": "tidy_desktop", "parameters": {}}])
 
 
+OFFICE = ".config/libreoffice/4/user/registrymodifications.xcu"
 WALLPAPER = "org.gnome.desktop.background picture-uri"
 
 
@@ -241,11 +245,34 @@ def carry_out(
 
 
 def test_a_home_directory_is_prepared(context: TaskContext) -> None:
+    context.run("rm -rf .config/libreoffice")
     prepare(context)
     found = context.files(".")
     assert {"Desktop", "Documents", "Downloads"} <= set(found)
     assert context.run("test -x .local/bin/google-chrome && .local/bin/python -c 'print(1)'").stdout == "1\n"
-    assert b"oor:items" in (context.read(".config/libreoffice/4/user/registrymodifications.xcu") or b"")
+    for before in (None, "<oor:items>\n<item/>\n</oor:items>\n"):
+        if before is not None:
+            context.write(OFFICE, before)
+        prepare(context)
+        settings = context.text(OFFICE) or ""
+        assert settings.startswith("<?xml" if before is None else "<oor:items>\n<item/>\n")
+        assert (settings.count("WarnAlienFormat"), settings.rstrip()[-12:]) == (1, "</oor:items>")
+
+
+@pytest.mark.soak
+def test_a_post_configuration_saves_a_document_of_another_format(
+    desktop: Desktop, context: TaskContext, assets: Assets
+) -> None:
+    context.run(f"rm -rf .config/libreoffice; mkdir -p {context.home}/Documents")
+    prepare(context)
+    path = context.write("Documents/note.rtf", "{\\rtf1 one}")
+    carry_out(context, assets, ("open", {"path": path}))
+    wait_for_window(desktop, "note.rtf")
+    desktop.perform(KeyPress(("ctrl", "End")), Type(" and two"))
+    save = "import pyautogui; pyautogui.hotkey('ctrl', 's')"
+    Steps(context, assets, late=True).carry_out([SetupStep("execute", {"command": ["python", "-c", save]})])
+    until(lambda: "and two" in (context.text(path) or ""), 6.0, "the saved text")
+    carry_out(context, assets, ("close_window", {"window_name": "note.rtf"}))
 
 
 def test_files_commands_and_names_in_braces(context: TaskContext, assets: Assets, tmp_path: Path) -> None:

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
 BIN = ".local/bin"
 _OFFICE_SETTINGS = ".config/libreoffice/4/user/registrymodifications.xcu"
+# Post-configurations save files of other formats by a key, and do not answer a question about the format.
+_OFFICE_SAVES = (
+    '<item oor:path="/org.openoffice.Office.Common/Save/Document"><prop oor:name="WarnAlienFormat" oor:op="fuse">'
+    "<value>false</value></prop></item>\n"
+)
+_OFFICE_END = "</oor:items>"
 # VLC writes its settings only when they are saved, and upstream's machine has them. It must not ask on its first start.
 VLC_SETTINGS = ".config/vlc/vlcrc"
 VLC_PASSWORD = "password"  # noqa: S105 # upstream's
@@ -43,11 +49,14 @@ def prepare(context: TaskContext) -> None:
     files[f"{BROWSER_PROFILE}/First Run"] = ""
     if context.read(VLC_SETTINGS) is None:
         files[VLC_SETTINGS] = _VLC if local else _VLC + _VLC_ASKED
-    if context.read(_OFFICE_SETTINGS) is None:
+    settings = context.text(_OFFICE_SETTINGS)
+    if settings is None:
         kept = (
             resources.files("deskhand.launchers.docker") / "image" / "desktop-files" / "etc" / "skel" / _OFFICE_SETTINGS
         )
-        files[_OFFICE_SETTINGS] = kept.read_text(encoding="utf-8")
+        settings = kept.read_text(encoding="utf-8")
+    if "WarnAlienFormat" not in settings:
+        files[_OFFICE_SETTINGS] = settings.replace(_OFFICE_END, _OFFICE_SAVES + _OFFICE_END)
     context.write_all(files)
     folders = "Desktop Documents Downloads Music Pictures Videos"
     done = context.run(f"mkdir -p {folders} && chmod +x {BIN}/*")
