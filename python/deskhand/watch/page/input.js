@@ -3,14 +3,19 @@
 // The browser has applied the person's own layout and input method: characters are sent as texts, whatever layout the desktop
 // has. Named keys are pressed and released.
 
+/** @type {Button[]} */
 const BUTTONS = ["left", "middle", "right", "back", "forward"];
+/** @type {Modifier[]} */
+const MODIFIERS = ["ctrl", "shift", "alt", "super"];
 const NOTCH = { 0: 100, 1: 3, 2: 1 };
 const LEFT_OUT = new Set(["AltGraph", "CapsLock", "NumLock", "ScrollLock", "Dead", "Process", "Unidentified", "Fn", "FnLock", "Hyper", "Compose"]);
 const MOVES = 25;
 const LONG_PRESS = 600;
 const NEAR = 12;
 
-/** @typedef {(message: Record<string, unknown>) => void} Send */
+/** @typedef {import("./messages.js").Send} Send */
+/** @typedef {import("./messages.js").Button} Button */
+/** @typedef {import("./messages.js").Modifier} Modifier */
 
 export class Input {
   /**
@@ -23,7 +28,7 @@ export class Input {
     this.keys = keys;
     this.send = send;
     this.active = false;
-    /** @type {Set<string>} */
+    /** @type {Set<Modifier>} */
     this.sticky = new Set();
     this.moved = 0;
     this.pending = 0;
@@ -31,7 +36,10 @@ export class Input {
     /** @type {Map<number, {x: number, y: number}>} */
     this.touches = new Map();
     this.press = 0;
+    /** @type {Set<Button>} */
     this.pressed = new Set();
+    /** @type {import("./messages.js").Move | undefined} */
+    this.last = undefined;
     this.composing = false;
 
     canvas.addEventListener("pointerdown", (event) => this.down(event));
@@ -78,7 +86,7 @@ export class Input {
   /** @param {MouseEvent | KeyboardEvent} event */
   modifiers(event) {
     const held = { ctrl: event.ctrlKey, shift: event.shiftKey, alt: event.altKey, super: event.metaKey };
-    return Object.entries(held).filter(([name, down]) => down || this.sticky.has(name)).map(([name]) => name);
+    return MODIFIERS.filter((name) => held[name] || this.sticky.has(name));
   }
 
   /** @param {PointerEvent} event */
@@ -164,7 +172,7 @@ export class Input {
   }
 
   /**
-   * @param {string} button
+   * @param {Button} button
    * @param {boolean} down
    * @param {{x: number, y: number}} at
    */
@@ -177,7 +185,7 @@ export class Input {
   }
 
   /**
-   * @param {string} button
+   * @param {Button} button
    * @param {{x: number, y: number}} at
    */
   click(button, at) {
@@ -198,7 +206,7 @@ export class Input {
    * @param {{x: number, y: number}} at
    * @param {number} across
    * @param {number} down
-   * @param {string[]} modifiers
+   * @param {Modifier[]} modifiers
    */
   scroll(at, across, down, modifiers) {
     this.wheel.x += across;
@@ -250,7 +258,7 @@ export class Input {
 
   /**
    * Hold a modifier for what comes next.
-   * @param {string} name
+   * @param {Modifier} name
    */
   stick(name) {
     if (!this.sticky.delete(name)) this.sticky.add(name);

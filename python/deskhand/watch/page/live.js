@@ -29,7 +29,7 @@ import { Transfers } from "./transfers.js";
 
 export class Live {
   /**
-   * @param {(message: Record<string, unknown>) => void} send
+   * @param {import("./messages.js").Send} send
    * @param {(piece: ArrayBuffer) => void} sendPiece
    */
   constructor(send, sendPiece) {
@@ -90,7 +90,8 @@ export class Live {
       // A press must not take the focus from the desktop's keyboard.
       if (each.dataset.key || each.dataset.modifier) each.addEventListener("pointerdown", (event) => event.preventDefault());
       if (each.dataset.key) each.addEventListener("click", () => this.input.tap(each.dataset.key ?? ""));
-      if (each.dataset.modifier) each.addEventListener("click", () => this.input.stick(each.dataset.modifier ?? ""));
+      const modifier = modifierOf(each);
+      if (modifier) each.addEventListener("click", () => this.input.stick(modifier));
     }
   }
 
@@ -116,7 +117,8 @@ export class Live {
 
   sticky() {
     for (const each of get("hands").querySelectorAll("button")) {
-      if (each.dataset.modifier) each.setAttribute("aria-pressed", String(this.input.sticky.has(each.dataset.modifier)));
+      const modifier = modifierOf(each);
+      if (modifier) each.setAttribute("aria-pressed", String(this.input.sticky.has(modifier)));
     }
   }
 
@@ -315,6 +317,11 @@ export class Live {
     }
     this.input.keys.focus();
   }
+}
+
+/** @param {HTMLElement} element */
+function modifierOf(element) {
+  return /** @type {import("./messages.js").Modifier | undefined} */ (element.dataset.modifier);
 }
 
 /**

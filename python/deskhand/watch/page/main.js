@@ -5,6 +5,8 @@ import { Grid } from "./grid.js";
 import { Live } from "./live.js";
 import { begin, find, open } from "./session.js";
 
+/** @typedef {import("./messages.js").Turn} Turn */
+
 const GRANT_ENDED = 4401;
 const LONGEST_WAIT = 5000;
 
@@ -57,7 +59,7 @@ function connect(session) {
   if (path === "grid") document.title = "Desktops · deskhand";
   const mine = open(path);
   socket = mine;
-  /** @type {Record<string, any> | undefined} */
+  /** @type {Turn | undefined} */
   let turn;
   let work = Promise.resolve();
   mine.addEventListener("message", ({ data }) => {
@@ -66,7 +68,7 @@ function connect(session) {
       if (socket !== mine) return;
       wait = 250;
       if (typeof data === "string") {
-        turn = /** @type {Record<string, any>} */ (JSON.parse(data));
+        turn = /** @type {Turn} */ (JSON.parse(data));
         take(turn);
         if (turn.picture) return;
       } else if (path === "grid") await grid.draw(data);
@@ -82,7 +84,7 @@ function connect(session) {
   });
 }
 
-/** @param {Record<string, any>} turn */
+/** @param {Turn} turn */
 function take(turn) {
   if (turn.desktops) grid.put(turn.desktops);
   if (turn.state) live.show(turn.state);

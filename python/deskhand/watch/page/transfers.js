@@ -13,7 +13,7 @@ const AHEAD = 4 * PIECE;
 
 export class Transfers {
   /**
-   * @param {(message: Record<string, unknown>) => void} send
+   * @param {import("./messages.js").Send} send
    * @param {(piece: ArrayBuffer) => void} sendPiece
    */
   constructor(send, sendPiece) {
