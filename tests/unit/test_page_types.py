@@ -1,4 +1,4 @@
-"""The types of the page's messages, which its modules are checked with, and the checks of the server are of the same messages."""
+"""The messages of the page, as its modules are checked with, are those that the server takes."""
 
 from __future__ import annotations
 
