@@ -1,9 +1,9 @@
 """What watching costs where much changes: `python -m bench.watching_scenes [video] [grid]`. Needs Chromium and playwright.
 
-- `video`: a film in a quarter of a screen of 1280x800, 25 pictures a second, with the page open in a headless browser: the pictures
-  that the page draws, their bytes, and the processor time of this process (the server's) and of the browser's.
-- `grid`: 100 desktops as thumbnails: the time until all of them are there, until one that is opened is drawn and the grid is back,
-  how long a change takes, and the processor time at rest and while ten of them change at a time.
+- `video`: a film in a quarter of a screen of 1280x800, 25 pictures a second, with the page open in a headless browser: the
+  pictures that the page draws, their bytes, and the processor time of this process (the server's) and of the browser's.
+- `grid`: 100 desktops as thumbnails: the time until all of them are there, until one that is opened is drawn, and until the
+  grid is back; how long a change takes; the processor time at rest, and while ten of them change at a time.
 
 Both are measured on the machine as it is: look at its load. Nothing is written anywhere.
 """
@@ -50,7 +50,11 @@ _COUNT = """() => {
     return decode(file, ...rest);
   };
   let before = performance.now();
-  const frame = (now) => { window.slowest = Math.max(window.slowest, now - before); before = now; requestAnimationFrame(frame); };
+  const frame = (now) => {
+    window.slowest = Math.max(window.slowest, now - before);
+    before = now;
+    requestAnimationFrame(frame);
+  };
   requestAnimationFrame(frame);
 }"""
 _RESET = "() => { window.pieces = 0; window.bytes = 0; window.slowest = 0; window.began = performance.now(); }"

@@ -26,10 +26,11 @@ from deskhand.desktop.desktop import Desktop
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied
 from deskhand.policy.questions import Questions
 from deskhand.watch.grants import Grants
+from deskhand.watch.grid import GridViewer
 from deskhand.watch.messages import field_of
 from deskhand.watch.peers import is_inside, place_of
 from deskhand.watch.site import Site
-from deskhand.watch.viewer import PROTOCOL, GridViewer, LiveViewer
+from deskhand.watch.viewer import PROTOCOL, LiveViewer
 from deskhand.watch.watched import Watched
 
 if TYPE_CHECKING:
