@@ -280,7 +280,13 @@ class LiveViewer(Viewer):
             try:
                 self._watched.give(self, message)
             except ActionError as error:
-                self._answer(error=one_line(str(error), 500))
+                if not self._has_lost_control():
+                    self._answer(error=one_line(str(error), 500))
+
+    def _has_lost_control(self) -> bool:
+        """Whether the page has not been told yet that it has no control any more: what it sends was on its way then."""
+        holder = self._told.get("holder")
+        return holder is not None and holder["mine"] and not self._watched.has_control(self)
 
     def _take_piece(self, piece: bytes) -> None:
         if self._upload is None:

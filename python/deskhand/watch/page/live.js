@@ -135,9 +135,15 @@ export class Live {
 
   /** There is no control any more. */
   lost() {
+    if (this.hadControl) {
+      toast("You do not have control any more.", "note");
+      // Without a connection this is not told.
+      get("hands").hidden = true;
+      get("take").textContent = "Take control";
+    }
     this.hadControl = false;
     this.input.enable(false);
-    this.transfers.stop();
+    this.transfers.lost();
   }
 
   /** @param {ArrayBuffer} data */
@@ -191,11 +197,8 @@ export class Live {
       this.pointed.clear();
     }
     get("hands").hidden = !mine;
-    this.input.enable(mine);
-    if (this.hadControl && !mine) {
-      toast("You do not have control any more.", "note");
-      this.lost();
-    }
+    if (mine) this.input.enable(true);
+    if (!mine) this.lost();
     this.hadControl = mine;
     this.wait(state);
   }

@@ -18,13 +18,23 @@ let timer = 0;
 
 const live = new Live(
   (message) => {
-    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message, wellFormed));
   },
   (piece) => {
     if (socket?.readyState === WebSocket.OPEN) socket.send(piece);
   },
 );
 const grid = new Grid();
+
+/**
+ * Half a character, of a text that was cut, cannot be sent.
+ * @param {string} _
+ * @param {unknown} value
+ */
+function wellFormed(_, value) {
+  // Older browsers have no such function.
+  return typeof value === "string" && "toWellFormed" in String.prototype ? value.toWellFormed() : value;
+}
 
 /**
  * Show one part of the page.
@@ -126,6 +136,10 @@ function again(session, event) {
 }
 
 async function main() {
+  addEventListener("hashchange", () => {
+    // A link that is opened in this tab.
+    if (location.hash.length > 1 && !location.hash.startsWith("#/")) location.reload();
+  });
   try {
     const session = await begin();
     if (typeof session === "string") refuse(`${session.charAt(0).toUpperCase()}${session.slice(1)}.`);

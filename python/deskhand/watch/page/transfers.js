@@ -108,7 +108,18 @@ export class Transfers {
     }
   }
 
-  /** Nothing can be sent any more. */
+  /** Control has ended, and nothing can be sent any more. */
+  lost() {
+    if (this.current) {
+      const { name, sent, data } = this.current;
+      const more = this.waiting.length ? ` and ${this.waiting.length} more` : "";
+      if (sent < data.size) toast(`${name}${more} ${more ? "are" : "is"} not sent: you do not have control any more.`);
+      else toast(`${name} may not be on the desktop: you do not have control any more.${more ? ` Not sent: ${this.waiting.length} more.` : ""}`);
+    }
+    this.stop();
+  }
+
+  /** Send nothing. */
   stop() {
     this.waiting = [];
     this.current = undefined;
