@@ -76,9 +76,7 @@ def test_buttons_that_are_pressed_together_are_released_each(opened: Callable[..
     viewer.hand_back()
 
 
-def test_the_back_button_of_a_mouse_does_not_leave_the_page(
-    opened: Callable[..., Viewer], observer: Observer
-) -> None:
+def test_the_back_button_of_a_mouse_does_not_leave_the_page(opened: Callable[..., Viewer], observer: Observer) -> None:
     viewer, seen = opened("watch", "control"), Seen(observer)
     viewer.page.evaluate("history.pushState(null, '', '#/'), history.pushState(null, '', '#/0')")
     viewer.take()

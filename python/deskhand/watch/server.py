@@ -47,7 +47,20 @@ _MOST_VIEWERS = 128
 _KEY_HEADER = "x-deskhand-key"
 _KEY_PROTOCOL = "key."
 _SCRIPTS = (
-    *("clipboard", "dialogs", "dom", "grid", "input", "live", "main", "operations", "picture", "pointed", "session"),
+    *(
+        "cards",
+        "clipboard",
+        "dialogs",
+        "dom",
+        "grid",
+        "input",
+        "live",
+        "main",
+        "operations",
+        "picture",
+        "pointed",
+        "session",
+    ),
     "transfers",
 )
 _FILES = {
