@@ -1,4 +1,4 @@
-"""The page as people use it without thinking of it: two buttons at once, a lost connection, a small window, long and odd texts."""
+"""The page as people use it without thinking of it: two buttons at once, a lost connection, a new link in the same tab."""
 
 from __future__ import annotations
 
@@ -171,9 +171,7 @@ def test_a_lost_connection_in_the_middle_of_a_file_is_told(
     viewer.wait_text("#take", "Take control")
 
 
-def test_the_buttons_of_a_hold_end_with_it(
-    watched: tuple[deskhand.Desktop, Server], opened: Callable[..., Viewer]
-) -> None:
+def test_the_buttons_of_a_hold_end_with_it(opened: Callable[..., Viewer]) -> None:
     touch = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}
     viewer, other = opened("watch", "control", **touch), opened("watch", "control", name="Bo")
     viewer.take()
