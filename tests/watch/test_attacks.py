@@ -346,10 +346,11 @@ def test_a_grant_has_its_number_of_connections(server: Server) -> None:
     keys = enter(server, "watch", connections=1)
     with socket(server, keys) as made:
         turn(made)
-        assert refused(server, keys) == 403
+        with socket(server, keys) as further:
+            assert closed_with(further) == (1008, "its grant has as many connections as it may: close another one")
 
     def free() -> bool:
-        with contextlib.suppress(InvalidStatus), socket(server, keys) as made:
+        with contextlib.suppress(ConnectionClosed), socket(server, keys) as made:
             turn(made)
             return True
         return False

@@ -10,14 +10,16 @@ from deskhand.desktop.access import bare
 from faults.helpers import until
 from integration.apps import environment_of
 from integration.observer import Observer
+from watch.browser import Viewer
 from watch.pictures import DROP, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from playwright.sync_api import Browser
+
     import deskhand
     from deskhand.watch import Server
-    from watch.browser import Viewer
 
 LIMIT = 20.0
 # Keeps the page's socket where a test reaches it.
@@ -234,6 +236,21 @@ def test_a_new_link_is_opened_in_the_same_tab(
     viewer.wait_shown("#take")
     assert "#" not in viewer.page.url
     viewer.errors.clear()
+
+
+def test_a_page_too_many_says_so_and_comes_when_there_is_room(
+    watched: tuple[deskhand.Desktop, Server], browser: Browser
+) -> None:
+    desktop, server = watched
+    viewer = Viewer(browser, server.link("watch", connections=1))
+    viewer.wait_live(desktop)
+    first, viewer.page = viewer.page, viewer.context.new_page()
+    viewer.page.goto(server.url)
+    viewer.wait_text("#toasts", "close another one")
+    first.close()
+    viewer.wait_live(desktop)
+    viewer.close()
+    assert viewer.errors == []
 
 
 def test_a_half_character_that_is_pasted_does_not_end_the_connection(

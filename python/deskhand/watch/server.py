@@ -300,14 +300,19 @@ class Application:
         """Serve a socket if its grant lets it in; nothing is accepted before that."""
         offered = socket.scope.get("subprotocols", [])
         key = next((word.removeprefix(_KEY_PROTOCOL) for word in offered if word.startswith(_KEY_PROTOCOL)), "")
+        known = False
         try:
             if PROTOCOL not in offered:
                 raise PolicyDenied("this connection", "it speaks another version of the protocol: load the page again")
             if len(self._viewers) >= _MOST_VIEWERS:
                 raise PolicyDenied("this connection", f"{_MOST_VIEWERS} viewers watch already")
             await self._refuse_inside(socket)
+            known = self._found(socket.cookies, key) is not None
             grant = self.grants.enter(socket.cookies.get(self._cookie, ""), key)
         except DeskhandError as error:
+            if known:
+                # A page is told why a socket ends, and not why one is refused.
+                await socket.accept(PROTOCOL)
             await socket.close(1008, one_line(getattr(error, "reason", str(error)), 100))
             return
         admitted = viewer(grant)

@@ -35,7 +35,9 @@ export class Cards {
     /** @type {[string, unknown, () => HTMLElement][]} */
     const wanted = [];
     for (const each of state.questions) wanted.push([`question ${each.id}`, [each, answers], () => this.question(each, answers)]);
-    for (const each of state.requests) wanted.push([`request ${each.id}`, [each, controls, mine], () => this.request(each, controls, mine)]);
+    for (const each of state.requests) {
+      wanted.push([`request ${each.id}`, [each, controls, mine], () => this.request(each, controls, mine)]);
+    }
     if (paused) wanted.push(["pause", [paused, waiting], () => pause(paused.by, waiting)]);
     const names = new Set(wanted.map(([name]) => name));
     for (const [name, { card }] of this.cards) {

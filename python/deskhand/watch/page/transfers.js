@@ -112,9 +112,9 @@ export class Transfers {
   lost() {
     if (this.current) {
       const { name, sent, data } = this.current;
-      const more = this.waiting.length ? ` and ${this.waiting.length} more` : "";
-      if (sent < data.size) toast(`${name}${more} ${more ? "are" : "is"} not sent: you do not have control any more.`);
-      else toast(`${name} may not be on the desktop: you do not have control any more.${more ? ` Not sent: ${this.waiting.length} more.` : ""}`);
+      const more = this.waiting.length;
+      if (sent < data.size) toast(`${name}${more ? ` and ${more} more are` : " is"} not sent: you do not have control any more.`);
+      else toast(`${name} may not be on the desktop${more ? `, and ${more} more are not sent` : ""}: you do not have control any more.`);
     }
     this.stop();
   }
