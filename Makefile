@@ -90,12 +90,13 @@ coverage: setup ## Which lines of the package the unit tests run; pages in targe
 	$(BIN)/python -m coverage report
 	@$(BIN)/python -m coverage html --quiet
 
-check: setup ## Formatting, lints, types (of the sources and of the wheel), stubs, generated files
+check: setup ## Formatting, lints, types (of the sources, of the wheel and of the pages), stubs, generated files
 	$(BIN)/ruff format --check python bench tests tools demo examples
 	$(BIN)/ruff check python bench tests tools demo examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	tools/check-wheel
+	tools/check-javascript
 	$(BIN)/python tools/generate_aio.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings

@@ -252,6 +252,39 @@ def test_only_who_has_control_acts(watched: tuple[deskhand.Desktop, Server]) -> 
     assert desktop.pointer == (100, 100)
 
 
+def test_what_was_on_its_way_when_control_ended_is_no_error(watched: tuple[deskhand.Desktop, Server]) -> None:
+    desktop, server = watched
+    move = json.dumps({"type": "move", "x": 7, "y": 7})
+    with (
+        socket(server, enter(server, "control", name="Ada")) as made,
+        socket(server, enter(server, "control", name="Bo")) as other,
+    ):
+        made.send(json.dumps({"type": "take", "private": False, "force": False}))
+        while not ((told := _unanswered(made)).get("state", {}).get("holder") or {}).get("mine"):
+            made.send(json.dumps({"type": "ack", "sequence": told["sequence"]}))
+        # Ada's page has not drawn that yet, and is told nothing more.
+        turn(other)
+        other.send(json.dumps({"type": "take", "private": False, "force": True}))
+        until(lambda: desktop.control.holder is not None and desktop.control.holder.by == "Bo", LIMIT, "Bo's hold")
+        made.send(move)
+        made.send(json.dumps({"type": "ack", "sequence": told["sequence"]}))
+        told = turn(made)
+        assert "answers" not in told
+        assert told["state"]["holder"]["by"] == "Bo"
+        made.send(move)
+        while "answers" not in (told := turn(made)):
+            pass
+        assert "you do not have control" in told["answers"][0]["error"]
+
+
+def _unanswered(made: Connection) -> dict[str, Any]:
+    """The next turn, not acknowledged."""
+    told: dict[str, Any] = json.loads(made.recv(timeout=60))
+    if told["picture"]:
+        made.recv(timeout=60)
+    return told
+
+
 def test_the_picture_is_not_hidden_from_who_takes_control(
     watched: tuple[deskhand.Desktop, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +306,8 @@ def test_the_picture_is_not_hidden_from_who_takes_control(
     monkeypatch.setattr(Watched, "hidden_from", looks)
     monkeypatch.setattr("deskhand.watch.watched.Hands", late)
     with socket(server, enter(server, "watch", "control", name="Ada")) as made:
-        assert turn(made)["picture"]
+        while not turn(made)["picture"]:
+            pass
         made.send(json.dumps({"type": "take", "private": True, "force": False}))
         states: list[dict[str, Any]] = []
         while not (states and states[-1]["holder"] and states[-1]["holder"]["mine"]):
@@ -312,10 +346,11 @@ def test_a_grant_has_its_number_of_connections(server: Server) -> None:
     keys = enter(server, "watch", connections=1)
     with socket(server, keys) as made:
         turn(made)
-        assert refused(server, keys) == 403
+        with socket(server, keys) as further:
+            assert closed_with(further) == (1008, "its grant has as many connections as it may: close another one")
 
     def free() -> bool:
-        with contextlib.suppress(InvalidStatus), socket(server, keys) as made:
+        with contextlib.suppress(ConnectionClosed), socket(server, keys) as made:
             turn(made)
             return True
         return False

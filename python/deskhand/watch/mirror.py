@@ -86,6 +86,8 @@ class Mirror:
         self._thread: threading.Thread | None = None
         self._backend: X11Backend | None = None
         self._seldom = False
+        # What is there was copied since it was started: it may be of long ago.
+        self._current = False
         self._lock = threading.Lock()
         self._updates: OrderedDict[tuple[int, int], Update] = OrderedDict()
 
@@ -93,6 +95,7 @@ class Mirror:
         """Keep the copy current; `seldom` for thumbnails only. Calling it again changes that."""
         self._seldom = seldom
         if self._stop is None:
+            self._current = False
             self._stop = threading.Event()
             self._thread = threading.Thread(target=self._run, args=(self._stop,), name="deskhand-watch", daemon=True)
             self._thread.start()
@@ -111,8 +114,8 @@ class Mirror:
 
     @property
     def generation(self) -> int:
-        """How often the picture has changed."""
-        return self._screen.generation
+        """How often the picture has changed; -1 until it is copied for the first time after a start."""
+        return self._screen.generation if self._current else -1
 
     @property
     def size(self) -> tuple[int, int]:
@@ -201,7 +204,8 @@ class Mirror:
                 began = time.monotonic()
                 with self._lock:
                     changed = copier.copy()
-                self._report("", changed=changed)
+                first, self._current = not self._current, True
+                self._report("", changed=changed or first)
                 if changed:
                     changed_at = began
                 if self._seldom:

@@ -26,10 +26,11 @@ from deskhand.desktop.desktop import Desktop
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied
 from deskhand.policy.questions import Questions
 from deskhand.watch.grants import Grants
+from deskhand.watch.grid import GridViewer
 from deskhand.watch.messages import field_of
 from deskhand.watch.peers import is_inside, place_of
 from deskhand.watch.site import Site
-from deskhand.watch.viewer import PROTOCOL, GridViewer, LiveViewer
+from deskhand.watch.viewer import PROTOCOL, LiveViewer
 from deskhand.watch.watched import Watched
 
 if TYPE_CHECKING:
@@ -46,7 +47,20 @@ _MOST_VIEWERS = 128
 _KEY_HEADER = "x-deskhand-key"
 _KEY_PROTOCOL = "key."
 _SCRIPTS = (
-    *("clipboard", "dialogs", "dom", "grid", "input", "live", "main", "operations", "picture", "pointed", "session"),
+    *(
+        "cards",
+        "clipboard",
+        "dialogs",
+        "dom",
+        "grid",
+        "input",
+        "live",
+        "main",
+        "operations",
+        "picture",
+        "pointed",
+        "session",
+    ),
     "transfers",
 )
 _FILES = {
@@ -286,14 +300,19 @@ class Application:
         """Serve a socket if its grant lets it in; nothing is accepted before that."""
         offered = socket.scope.get("subprotocols", [])
         key = next((word.removeprefix(_KEY_PROTOCOL) for word in offered if word.startswith(_KEY_PROTOCOL)), "")
+        known = False
         try:
             if PROTOCOL not in offered:
                 raise PolicyDenied("this connection", "it speaks another version of the protocol: load the page again")
             if len(self._viewers) >= _MOST_VIEWERS:
                 raise PolicyDenied("this connection", f"{_MOST_VIEWERS} viewers watch already")
             await self._refuse_inside(socket)
+            known = self._found(socket.cookies, key) is not None
             grant = self.grants.enter(socket.cookies.get(self._cookie, ""), key)
         except DeskhandError as error:
+            if known:
+                # A page is told why a socket ends, and not why one is refused.
+                await socket.accept(PROTOCOL)
             await socket.close(1008, one_line(getattr(error, "reason", str(error)), 100))
             return
         admitted = viewer(grant)

@@ -39,8 +39,6 @@ _SILENCE_LIMIT = 60.0
 _RATE, _BURST = 300.0, 600.0
 _MOST_ANSWERS = 16
 _MOST_TASKS = 8
-_THUMBNAIL = 360
-_THUMBNAIL_PERIOD = 1.0
 
 
 class Socket(Protocol):
@@ -282,7 +280,13 @@ class LiveViewer(Viewer):
             try:
                 self._watched.give(self, message)
             except ActionError as error:
-                self._answer(error=one_line(str(error), 500))
+                if not self._has_lost_control():
+                    self._answer(error=one_line(str(error), 500))
+
+    def _has_lost_control(self) -> bool:
+        """Whether the page has not been told yet that it has no control any more: what it sends was on its way then."""
+        holder = self._told.get("holder")
+        return holder is not None and holder["mine"] and not self._watched.has_control(self)
 
     def _take_piece(self, piece: bytes) -> None:
         if self._upload is None:
@@ -342,50 +346,3 @@ class LiveViewer(Viewer):
                 watched.answer(message["id"], by, allow=message["allow"], for_session=message["session"])
             case kind:
                 watched.steer(kind, by, message)
-
-
-class GridViewer(Viewer):
-    """Watches several desktops as thumbnails, each at most once a second."""
-
-    def __init__(self, socket: Socket, grant: Grant, grants: Grants, all_of_them: Sequence[Watched]) -> None:
-        """Serve a socket that was admitted."""
-        super().__init__(socket, grant, grants)
-        self._all = all_of_them
-        self._told: list[dict[str, Any]] = []
-        self._seen = [-1] * len(all_of_them)
-        self._drawn = 0.0
-
-    async def serve(self) -> None:
-        """See `Viewer`."""
-        for watched in self._all:
-            watched.enter(self, self.wake, seldom=True)
-        self._news.set()
-        try:
-            await super().serve()
-        finally:
-            for watched in self._all:
-                watched.leave(self, seldom=True)
-
-    async def _turn(
-        self,
-    ) -> tuple[dict[str, Any], Sequence[tuple[tuple[int, int, int, int], bytes]] | None, tuple[int, int]]:
-        if (rest := self._drawn + _THUMBNAIL_PERIOD - time.monotonic()) > 0:
-            await asyncio.sleep(rest)
-        self._drawn = time.monotonic()
-        turn: dict[str, Any] = {}
-        summaries = [{**each.summary(), "hidden": each.hidden_from(self)} for each in self._all]
-        if summaries != self._told:
-            self._told = turn["desktops"] = summaries
-        pieces = await asyncio.to_thread(self._thumbnails)
-        return turn, pieces or None, (0, 0)
-
-    def _thumbnails(self) -> list[tuple[tuple[int, int, int, int], bytes]]:
-        made = []
-        for index, watched in enumerate(self._all):
-            generation = watched.mirror.generation
-            if watched.hidden_from(self):
-                self._seen[index] = -1
-            elif generation > self._seen[index]:
-                self._seen[index] = generation
-                made.append(((index, 0, *watched.mirror.size), watched.mirror.thumbnail(_THUMBNAIL)))
-        return made

@@ -224,7 +224,9 @@
     picture.addEventListener("pointermove", (event) => {
       if (picture.hasPointerCapture(event.pointerId)) seek(event);
     });
-    return { picture, legend, starts, /** @param {number} index */ show: (index) => now.setAttribute("x", String(side.moments[index].t * scale - 1)) };
+    /** @param {number} index */
+    const show = (index) => now.setAttribute("x", String(side.moments[index].t * scale - 1));
+    return { picture, legend, starts, show };
   }
 
   /** The last moment at a time. @param {Side} side @param {number} time */

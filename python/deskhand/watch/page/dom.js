@@ -62,6 +62,8 @@ export function toast(text, kind = "error") {
   const told = make("div", `toast ${kind}`, make("span", "", text));
   told.append(button("×", "quiet", () => told.remove()));
   told.lastElementChild?.setAttribute("aria-label", "Close this message");
+  // The same once more is not another one.
+  if (place.lastElementChild?.firstElementChild?.textContent === text) place.lastElementChild.remove();
   place.append(told);
   while (place.children.length > 4) place.firstElementChild?.remove();
   setTimeout(() => told.remove(), kind === "error" ? 12000 : 5000);

@@ -3,14 +3,20 @@
 // The browser has applied the person's own layout and input method: characters are sent as texts, whatever layout the desktop
 // has. Named keys are pressed and released.
 
-const BUTTONS = ["left", "middle", "right", "back", "forward"];
+// Each button has a bit in `buttons` of an event. Of those that are pressed while another one is, browsers tell in that way only.
+/** @type {[Button, number][]} */
+const BUTTONS = [["left", 1], ["right", 2], ["middle", 4], ["back", 8], ["forward", 16]];
+/** @type {Modifier[]} */
+const MODIFIERS = ["ctrl", "shift", "alt", "super"];
 const NOTCH = { 0: 100, 1: 3, 2: 1 };
 const LEFT_OUT = new Set(["AltGraph", "CapsLock", "NumLock", "ScrollLock", "Dead", "Process", "Unidentified", "Fn", "FnLock", "Hyper", "Compose"]);
 const MOVES = 25;
 const LONG_PRESS = 600;
 const NEAR = 12;
 
-/** @typedef {(message: Record<string, unknown>) => void} Send */
+/** @typedef {import("./messages.js").Send} Send */
+/** @typedef {import("./messages.js").Button} Button */
+/** @typedef {import("./messages.js").Modifier} Modifier */
 
 export class Input {
   /**
@@ -23,7 +29,7 @@ export class Input {
     this.keys = keys;
     this.send = send;
     this.active = false;
-    /** @type {Set<string>} */
+    /** @type {Set<Modifier>} */
     this.sticky = new Set();
     this.moved = 0;
     this.pending = 0;
@@ -31,13 +37,18 @@ export class Input {
     /** @type {Map<number, {x: number, y: number}>} */
     this.touches = new Map();
     this.press = 0;
+    /** @type {Set<Button>} */
     this.pressed = new Set();
+    /** @type {import("./messages.js").Move | undefined} */
+    this.last = undefined;
     this.composing = false;
 
     canvas.addEventListener("pointerdown", (event) => this.down(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     canvas.addEventListener("pointerup", (event) => this.up(event));
     canvas.addEventListener("pointercancel", (event) => this.up(event));
+    // The focus stays with the keyboard, and the buttons for going back and forward are the desktop's.
+    for (const type of ["mousedown", "mouseup"]) canvas.addEventListener(type, (event) => this.active && event.preventDefault());
     canvas.addEventListener("wheel", (event) => this.roll(event), { passive: false });
     canvas.addEventListener("contextmenu", (event) => this.active && event.preventDefault());
     keys.addEventListener("keydown", (event) => this.key(event, true));
@@ -55,10 +66,17 @@ export class Input {
     this.active = active;
     this.keys.hidden = !active;
     this.canvas.classList.toggle("mine", active);
-    this.sticky.clear();
+    this.unstick();
     this.pressed.clear();
     this.touches.clear();
-    if (active) this.keys.focus({ preventScroll: true });
+    clearTimeout(this.press);
+    clearTimeout(this.pending);
+    this.press = this.pending = 0;
+    this.last = undefined;
+    this.composing = false;
+    this.keys.value = "";
+    // With fingers alone it would bring up a keyboard that covers the picture; there is a button for that.
+    if (active && matchMedia("(any-pointer: fine)").matches) this.keys.focus({ preventScroll: true });
   }
 
   /**
@@ -78,14 +96,12 @@ export class Input {
   /** @param {MouseEvent | KeyboardEvent} event */
   modifiers(event) {
     const held = { ctrl: event.ctrlKey, shift: event.shiftKey, alt: event.altKey, super: event.metaKey };
-    return Object.entries(held).filter(([name, down]) => down || this.sticky.has(name)).map(([name]) => name);
+    return MODIFIERS.filter((name) => held[name] || this.sticky.has(name));
   }
 
   /** @param {PointerEvent} event */
   down(event) {
     if (!this.active) return;
-    event.preventDefault();
-    this.keys.focus({ preventScroll: true });
     this.canvas.setPointerCapture(event.pointerId);
     if (event.pointerType === "touch") {
       this.touches.set(event.pointerId, { x: event.clientX, y: event.clientY });
@@ -96,11 +112,21 @@ export class Input {
       }
       return;
     }
-    const button = BUTTONS[event.button === 1 ? 1 : event.button === 2 ? 2 : event.button];
-    if (button === undefined) return;
-    this.flush();
-    this.pressed.add(button);
-    this.send({ type: "button", ...this.place(event), button, down: true, modifiers: this.modifiers(event) });
+    this.keys.focus({ preventScroll: true });
+    this.buttons(event, true);
+  }
+
+  /**
+   * Press and release what has been on the mouse.
+   * @param {PointerEvent} event
+   * @param {boolean} presses whether a button may have been pressed on the picture
+   */
+  buttons(event, presses) {
+    for (const [button, bit] of BUTTONS) {
+      const down = Boolean(event.buttons & bit);
+      if (down === this.pressed.has(button) || (down && !presses)) continue;
+      this.button(button, down, this.place(event), this.modifiers(event));
+    }
   }
 
   /** @param {PointerEvent} event */
@@ -110,6 +136,7 @@ export class Input {
       this.touch(event);
       return;
     }
+    this.buttons(event, event.button >= 0);
     this.last = { type: "move", ...this.place(event) };
     // At most so many a second, and always the last one.
     if (!this.pending) this.pending = window.setTimeout(() => this.flush(), Math.max(0, this.moved + MOVES - performance.now()));
@@ -135,11 +162,7 @@ export class Input {
       this.press = 0;
       return;
     }
-    const button = BUTTONS[event.button];
-    if (button === undefined || !this.pressed.delete(button)) return;
-    this.flush();
-    this.send({ type: "button", ...this.place(event), button, down: false, modifiers: this.modifiers(event) });
-    this.unstick();
+    this.buttons(event, false);
   }
 
   /** @param {PointerEvent} event */
@@ -164,20 +187,21 @@ export class Input {
   }
 
   /**
-   * @param {string} button
+   * @param {Button} button
    * @param {boolean} down
    * @param {{x: number, y: number}} at
+   * @param {Modifier[]} [modifiers]
    */
-  button(button, down, at) {
+  button(button, down, at, modifiers = [...this.sticky]) {
     this.flush();
     if (down) this.pressed.add(button);
     else this.pressed.delete(button);
-    this.send({ type: "button", ...at, button, down, modifiers: [...this.sticky] });
+    this.send({ type: "button", ...at, button, down, modifiers });
     if (!down) this.unstick();
   }
 
   /**
-   * @param {string} button
+   * @param {Button} button
    * @param {{x: number, y: number}} at
    */
   click(button, at) {
@@ -191,14 +215,17 @@ export class Input {
     if (!this.active) return;
     event.preventDefault();
     const unit = NOTCH[/** @type {0 | 1 | 2} */ (event.deltaMode)] ?? 100;
-    this.scroll(this.place(event), (event.deltaX * 100) / unit, (event.deltaY * 100) / unit, this.modifiers(event));
+    const notches = [(event.deltaX * 100) / unit, (event.deltaY * 100) / unit];
+    // With Shift some browsers turn the wheel sideways, which applications on the desktop do themselves.
+    const [across = 0, down = 0] = event.shiftKey && !event.deltaY ? notches.reverse() : notches;
+    this.scroll(this.place(event), across, down, this.modifiers(event));
   }
 
   /**
    * @param {{x: number, y: number}} at
    * @param {number} across
    * @param {number} down
-   * @param {string[]} modifiers
+   * @param {Modifier[]} modifiers
    */
   scroll(at, across, down, modifiers) {
     this.wheel.x += across;
@@ -219,7 +246,9 @@ export class Input {
     if (!this.active || this.composing || event.isComposing || event.keyCode === 229 || LEFT_OUT.has(event.key)) return;
     const modifiers = this.modifiers(event);
     const character = [...event.key].length === 1;
-    const altGraph = event.getModifierState("AltGraph");
+    // A Mac types characters with Option, as other keyboards do with AltGr.
+    const option = event.altKey && !event.ctrlKey && !event.metaKey && navigator.platform.startsWith("Mac");
+    const altGraph = event.getModifierState("AltGraph") || (character && option && !this.sticky.size);
     const commands = altGraph ? [] : modifiers.filter((name) => name !== "shift");
     if (character) {
       // What the browser pastes comes with its text.
@@ -250,7 +279,7 @@ export class Input {
 
   /**
    * Hold a modifier for what comes next.
-   * @param {string} name
+   * @param {Modifier} name
    */
   stick(name) {
     if (!this.sticky.delete(name)) this.sticky.add(name);

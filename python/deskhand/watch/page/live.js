@@ -1,8 +1,9 @@
 // One desktop: its picture, what happens on it, and a person's hands.
 
+import { Cards } from "./cards.js";
 import { Copied, asFiles, asPicture, dropped, offer } from "./clipboard.js";
 import { ask, box, field } from "./dialogs.js";
-import { button, get, make, toast } from "./dom.js";
+import { get, toast } from "./dom.js";
 import { Input } from "./input.js";
 import { Operations } from "./operations.js";
 import { Picture, decode } from "./picture.js";
@@ -29,7 +30,7 @@ import { Transfers } from "./transfers.js";
 
 export class Live {
   /**
-   * @param {(message: Record<string, unknown>) => void} send
+   * @param {import("./messages.js").Send} send
    * @param {(piece: ArrayBuffer) => void} sendPiece
    */
   constructor(send, sendPiece) {
@@ -43,7 +44,7 @@ export class Live {
     /** @type {State | undefined} */
     this.state = undefined;
     this.exact = false;
-    this.cards = "";
+    this.cards = new Cards(send, () => this.take());
     this.hadControl = false;
     this.buttons();
     new ResizeObserver(() => this.fit()).observe(get("stage"));
@@ -90,7 +91,8 @@ export class Live {
       // A press must not take the focus from the desktop's keyboard.
       if (each.dataset.key || each.dataset.modifier) each.addEventListener("pointerdown", (event) => event.preventDefault());
       if (each.dataset.key) each.addEventListener("click", () => this.input.tap(each.dataset.key ?? ""));
-      if (each.dataset.modifier) each.addEventListener("click", () => this.input.stick(each.dataset.modifier ?? ""));
+      const modifier = modifierOf(each);
+      if (modifier) each.addEventListener("click", () => this.input.stick(modifier));
     }
   }
 
@@ -116,7 +118,8 @@ export class Live {
 
   sticky() {
     for (const each of get("hands").querySelectorAll("button")) {
-      if (each.dataset.modifier) each.setAttribute("aria-pressed", String(this.input.sticky.has(each.dataset.modifier)));
+      const modifier = modifierOf(each);
+      if (modifier) each.setAttribute("aria-pressed", String(this.input.sticky.has(modifier)));
     }
   }
 
@@ -126,16 +129,21 @@ export class Live {
     this.picture.clear();
     this.pointed.clear();
     this.state = undefined;
-    this.cards = "";
+    this.cards.clear();
     this.lost();
-    get("waiting").replaceChildren();
   }
 
   /** There is no control any more. */
   lost() {
+    if (this.hadControl) {
+      toast("You do not have control any more.", "note");
+      // Without a connection this is not told.
+      get("hands").hidden = true;
+      get("take").textContent = "Take control";
+    }
     this.hadControl = false;
     this.input.enable(false);
-    this.transfers.stop();
+    this.transfers.lost();
   }
 
   /** @param {ArrayBuffer} data */
@@ -189,72 +197,10 @@ export class Live {
       this.pointed.clear();
     }
     get("hands").hidden = !mine;
-    this.input.enable(mine);
-    if (this.hadControl && !mine) {
-      toast("You do not have control any more.", "note");
-      this.lost();
-    }
+    if (mine) this.input.enable(true);
+    if (!mine) this.lost();
     this.hadControl = mine;
-    this.wait(state);
-  }
-
-  /**
-   * What waits for a person.
-   * @param {State} state
-   */
-  wait(state) {
-    const mine = Boolean(state.holder?.mine);
-    const told = JSON.stringify([state.questions, state.requests, state.waiting, state.paused, state.scopes, mine]);
-    if (told === this.cards) return;
-    this.cards = told;
-    const cards = [];
-    for (const question of state.questions) cards.push(this.question(question, state.scopes.includes("approve")));
-    for (const request of state.requests) {
-      const card = make("section", "card request", make("h3", "", "The agent asks for help"), make("p", "", request.reason));
-      if (state.scopes.includes("control")) {
-        card.append(
-          make(
-            "div",
-            "choices",
-            button(mine ? "Hand back" : "Take control", "primary", () => this.take()),
-            button("Decline", "", () => this.send({ type: "decline", id: request.id, note: "" })),
-          ),
-        );
-      }
-      cards.push(card);
-    }
-    if (state.paused) {
-      const list = make("ul", "", ...state.waiting.map((each) => make("li", "", each)));
-      const text = state.waiting.length ? "These operations wait:" : "Nothing waits yet.";
-      cards.push(make("section", "card", make("h3", "", `Paused by ${state.paused.by}`), make("p", "", text), list));
-    }
-    get("waiting").replaceChildren(...cards);
-  }
-
-  /**
-   * @param {State["questions"][number]} question
-   * @param {boolean} mayAnswer
-   */
-  question(question, mayAnswer) {
-    const card = make("section", "card question");
-    card.setAttribute("aria-label", "A question of the policy");
-    card.append(make("h3", "", `${question.asks || "The agent"} wants: ${question.class}`));
-    const details = make("dl", "details");
-    for (const [name, value] of question.details) details.append(make("dt", "", name), make("dd", "", value));
-    if (question.window !== null) details.append(make("dt", "", "window"), make("dd", "", question.window));
-    if (question.desktop) details.append(make("dt", "", "desktop"), make("dd", "", question.desktop));
-    card.append(details);
-    const answer = (/** @type {boolean} */ allow, /** @type {boolean} */ session) => () =>
-      this.send({ type: "answer", id: question.id, allow, session });
-    if (mayAnswer) {
-      const choices = make("div", "choices", button("Allow once", "primary", answer(true, false)));
-      if (question.repeatable) choices.append(button("Allow for this session", "", answer(true, true)));
-      choices.append(button("Deny", "danger", answer(false, false)));
-      card.append(choices);
-    } else card.append(make("p", "hint", "Your link is not for answering."));
-    const until = new Date(question.until * 1000).toLocaleTimeString();
-    card.append(make("p", "hint", `Without an answer until ${until} it is denied.`));
-    return card;
+    this.cards.show(state);
   }
 
   /** @param {{error?: string, clipboard?: string}[]} answers */
@@ -315,6 +261,11 @@ export class Live {
     }
     this.input.keys.focus();
   }
+}
+
+/** @param {HTMLElement} element */
+function modifierOf(element) {
+  return /** @type {import("./messages.js").Modifier | undefined} */ (element.dataset.modifier);
 }
 
 /**

@@ -5,6 +5,8 @@ import { Grid } from "./grid.js";
 import { Live } from "./live.js";
 import { begin, find, open } from "./session.js";
 
+/** @typedef {import("./messages.js").Turn} Turn */
+
 const GRANT_ENDED = 4401;
 const LONGEST_WAIT = 5000;
 
@@ -16,13 +18,23 @@ let timer = 0;
 
 const live = new Live(
   (message) => {
-    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message, wellFormed));
   },
   (piece) => {
     if (socket?.readyState === WebSocket.OPEN) socket.send(piece);
   },
 );
 const grid = new Grid();
+
+/**
+ * Half a character, of a text that was cut, cannot be sent.
+ * @param {string} _
+ * @param {unknown} value
+ */
+function wellFormed(_, value) {
+  // Older browsers have no such function.
+  return typeof value === "string" && "toWellFormed" in String.prototype ? value.toWellFormed() : value;
+}
 
 /**
  * Show one part of the page.
@@ -57,7 +69,7 @@ function connect(session) {
   if (path === "grid") document.title = "Desktops · deskhand";
   const mine = open(path);
   socket = mine;
-  /** @type {Record<string, any> | undefined} */
+  /** @type {Turn | undefined} */
   let turn;
   let work = Promise.resolve();
   mine.addEventListener("message", ({ data }) => {
@@ -66,7 +78,7 @@ function connect(session) {
       if (socket !== mine) return;
       wait = 250;
       if (typeof data === "string") {
-        turn = /** @type {Record<string, any>} */ (JSON.parse(data));
+        turn = /** @type {Turn} */ (JSON.parse(data));
         take(turn);
         if (turn.picture) return;
       } else if (path === "grid") await grid.draw(data);
@@ -82,7 +94,7 @@ function connect(session) {
   });
 }
 
-/** @param {Record<string, any>} turn */
+/** @param {Turn} turn */
 function take(turn) {
   if (turn.desktops) grid.put(turn.desktops);
   if (turn.state) live.show(turn.state);
@@ -124,6 +136,10 @@ function again(session, event) {
 }
 
 async function main() {
+  addEventListener("hashchange", () => {
+    // A link that is opened in this tab.
+    if (location.hash.length > 1 && !location.hash.startsWith("#/")) location.reload();
+  });
   try {
     const session = await begin();
     if (typeof session === "string") refuse(`${session.charAt(0).toUpperCase()}${session.slice(1)}.`);

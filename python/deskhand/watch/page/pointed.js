@@ -2,7 +2,8 @@
 
 import { draw, get, make } from "./dom.js";
 
-/** @typedef {{at: number[], element: {ref: string, role: string, name: string, box: number[] | null} | null, none: string}} Found */
+/** @typedef {{ref: string, role: string, name: string, box: [number, number, number, number] | null}} Seen */
+/** @typedef {{at: [number, number], element: Seen | null, none: string}} Found */
 
 const RESTS_AFTER = 120;
 const AGAIN = 500;
@@ -12,7 +13,7 @@ export class Pointed {
   /**
    * @param {HTMLCanvasElement} canvas
    * @param {(event: {clientX: number, clientY: number}) => {x: number, y: number}} place where an event is on the desktop
-   * @param {(message: Record<string, unknown>) => void} send
+   * @param {import("./messages.js").Send} send
    */
   constructor(canvas, place, send) {
     this.canvas = canvas;
@@ -79,17 +80,16 @@ export class Pointed {
       : [make("span", "role", none)];
     this.label.replaceChildren(...words.filter((each) => each.textContent));
     this.label.hidden = false;
-    this.put(left, top, width, height);
+    this.put(left, top, height);
   }
 
   /**
    * Put the label below the element, above it, or where neither fits, at the edge of the picture.
    * @param {number} x
    * @param {number} y
-   * @param {number} width
    * @param {number} height
    */
-  put(x, y, width, height) {
+  put(x, y, height) {
     const frame = get("frame");
     const scale = frame.clientWidth / this.canvas.width;
     const [far, low] = [frame.clientWidth - this.label.offsetWidth, frame.clientHeight - this.label.offsetHeight];

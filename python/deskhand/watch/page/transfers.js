@@ -13,7 +13,7 @@ const AHEAD = 4 * PIECE;
 
 export class Transfers {
   /**
-   * @param {(message: Record<string, unknown>) => void} send
+   * @param {import("./messages.js").Send} send
    * @param {(piece: ArrayBuffer) => void} sendPiece
    */
   constructor(send, sendPiece) {
@@ -108,7 +108,18 @@ export class Transfers {
     }
   }
 
-  /** Nothing can be sent any more. */
+  /** Control has ended, and nothing can be sent any more. */
+  lost() {
+    if (this.current) {
+      const { name, sent, data } = this.current;
+      const more = this.waiting.length;
+      if (sent < data.size) toast(`${name}${more ? ` and ${more} more are` : " is"} not sent: you do not have control any more.`);
+      else toast(`${name} may not be on the desktop${more ? `, and ${more} more are not sent` : ""}: you do not have control any more.`);
+    }
+    this.stop();
+  }
+
+  /** Send nothing. */
   stop() {
     this.waiting = [];
     this.current = undefined;
