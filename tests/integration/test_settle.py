@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 import deskhand
-from deskhand import KeyPress, Point, Reason, Rect, Type
+from deskhand import KeyPress, Move, Point, Reason, Rect, Type
 from deskhand._core.observation import remarks
 from faults.helpers import until, window_expected
 from soak import soaked
+from zoo.stages import need_module
 
 from .stage import ANSWER, SCENES
 
@@ -354,6 +355,39 @@ def test_an_answer_behind_a_timer_is_told(desktop: deskhand.Desktop) -> None:
         seen = desktop.perform(KeyPress((key,)))
         assert (seen.settled, seen.reason, seen.may_change) == (True, Reason.QUIET, timed and tells), key
         assert desktop._core.watch.appears(2.0) is timed
+
+
+# `w` waits for a timer and then shows something, `b` is at work for ever, and `n` does nothing.
+SAYING = """
+import tkinter
+root = tkinter.Tk()
+root.geometry("300x200")
+label = tkinter.Label(root)
+label.pack()
+def finish():
+    label.configure(text=label["text"] + "!")
+    root.configure(cursor="")
+def wait():
+    root.configure(cursor="watch")
+    root.after(250, finish)
+root.bind("w", lambda _: wait())
+root.bind("b", lambda _: root.configure(cursor="watch"))
+root.mainloop()
+"""
+
+
+def test_a_pointer_that_says_wait_is_waited_for(desktop: deskhand.Desktop) -> None:
+    window = desktop.start([need_module("tkinter", "python3-tk"), "-c", SAYING]).window
+    assert window is not None
+    desktop.perform(Move((window.rect.x + 150, window.rect.y + 150)))
+    for _ in range(3):
+        seen = desktop.perform(KeyPress(("w",)))
+        assert (seen.reason, seen.may_change, seen.pointer_shape) == (Reason.QUIET, False, "default")
+    seen = desktop.perform(KeyPress(("b",)))
+    assert (seen.reason, seen.may_change, seen.pointer_shape) == (Reason.UNCHANGED, True, "wait")
+    # It says no more than before.
+    seen = desktop.perform(KeyPress(("n",)))
+    assert (seen.reason, seen.may_change, seen.pointer_shape) == (Reason.UNCHANGED, False, "wait")
 
 
 def test_an_animation_that_slows_down_is_waited_out(desktop: deskhand.Desktop) -> None:

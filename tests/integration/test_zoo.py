@@ -60,7 +60,10 @@ def test_which_cases_have_a_sign() -> None:
     assert Case("x", steps(0.03), "timer").sign
     assert Case("x", steps(0.6), "timer").sign
     assert not Case("x", (0.0, 0.3, 0.6), "timer").sign
-    assert not Case("chromium", (0.2,), "fetch").sign
+    assert Case("chromium", (0.2,), "fetch").sign
+    assert not Case("chromium", (1.5,), "fetch").sign
+    assert Case("gtk", (0.0, 0.4), "cursor").sign
+    assert not Case("gtk", (2.0,), "cursor").sign
     assert not Case("xterm", (0.2,), "block").sign
     assert Case("qt", (0.2,), "block").sign
 

@@ -215,6 +215,48 @@ def test_an_answer_over_the_network_is_waited_for() -> None:
     assert (result.reason, result.first_change, result.may_change) == (Reason.QUIET, 0.51, False)
 
 
+def test_what_an_answer_is_for_has_yet_to_be_drawn() -> None:
+    m = machine()
+    m.looked(0.1, Activity.AWAITING)
+    m.looked(0.13, Activity.RESTING)
+    assert m.result(0.13) is None
+    m.changed(0.14, [WORD])
+    m.looked(0.191, Activity.RESTING)
+    assert reason(m, 0.191) is Reason.QUIET
+    m = machine()
+    m.looked(0.1, Activity.AWAITING)
+    m.looked(0.13, Activity.RESTING)
+    m.looked(0.156, Activity.AWAITING)
+    m.looked(0.182, Activity.RESTING)
+    assert m.result(0.182) is None, "the second answer is as new"
+    m.looked(0.208, Activity.RESTING)
+    assert reason(m, 0.208) is Reason.UNCHANGED
+    m = machine()
+    m.looked(1.0, Activity.AWAITING)
+    m.looked(1.03, Activity.TIMED)
+    assert reason(m, 1.03) is Reason.UNCHANGED, "it did not come in time"
+
+
+def test_a_pointer_that_says_wait_is_believed_for_a_second() -> None:
+    m = machine()
+    m.changed(0.01, [WORD])
+    # A lone change by what rests would be enough.
+    m.looked(0.046, Activity.RESTING, says_wait=True)
+    assert m.result(0.046) is None
+    m.looked(0.061, Activity.UNKNOWN, says_wait=True)
+    assert m.result(0.08) is None
+    m.changed(0.4, [WORD])
+    m.looked(0.451, Activity.RESTING)
+    assert reason(m, 0.451) is Reason.QUIET
+    m = machine()
+    m.looked(0.99, Activity.RESTING, says_wait=True)
+    assert m.result(0.99) is None
+    m.looked(1.02, Activity.RESTING, says_wait=True)
+    result = m.result(1.02)
+    assert result is not None
+    assert (result.settled, result.reason, result.may_change) == (True, Reason.UNCHANGED, True)
+
+
 def test_a_command_that_has_ended_is_not_named() -> None:
     m = machine()
     m.looked(0.1, Activity.SLEEPING)

@@ -20,6 +20,7 @@ from .cases import cases
 from .measure import Result, run
 from .parts import KINDS, Folder, MixedRevisionsError, plan, revision, write_report
 from .score import table
+from .signs import SIGNS, run_sign
 from .stages import Stage
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _LEARNT = 4.0
 _SIZE = (1280, 800)
 # As sysexits.h has it: try again.
 _PARTS_LEFT = 75
+# Of each case of a sign, with it and without it.
+_REPEATS = 10
 
 
 @contextmanager
@@ -47,12 +50,12 @@ def busy_machine(loops: int) -> Iterator[None]:
 
 
 @contextmanager
-def own_desktop() -> Iterator[tuple[deskhand.Desktop, Path]]:
+def own_desktop(*, animations: bool = True) -> Iterator[tuple[deskhand.Desktop, Path]]:
     """A desktop with a home directory of its own."""
     with tempfile.TemporaryDirectory(prefix="zoo-", ignore_cleanup_errors=True) as home:
         folders = {f"XDG_{name}_HOME": f"{home}/{name.lower()}" for name in ("CONFIG", "CACHE", "DATA", "STATE")}
         # What animates is harder to judge.
-        with deskhand.launch(size=_SIZE, env={"HOME": home, **folders}, animations=True) as desktop:
+        with deskhand.launch(size=_SIZE, env={"HOME": home, **folders}, animations=animations) as desktop:
             yield desktop, Path(home)
 
 
@@ -82,6 +85,17 @@ def run_applications(name: str, match: str) -> list[Result]:
     return results
 
 
+def run_signs(kind: str, match: str, repeats: int) -> list[Result]:
+    """The cases of one sign in one application, on a desktop of its own."""
+    results = []
+    # A cursor that moves has no name.
+    with own_desktop(animations=False) as (desktop, home):
+        for result in run_sign(desktop, kind, home, match, repeats):
+            results.append(result)
+            note(result)
+    return results
+
+
 def note(result: Result) -> None:
     """A line for who watches."""
     over = f"{result.overshoot * 1000:7.1f}" if result.overshoot is not None else "      -"
@@ -91,10 +105,12 @@ def note(result: Result) -> None:
     print(f"{mark} {over} {logged}  {result.name}: {result.reason}{missed} {result.error}", flush=True)
 
 
-def run_kind(kind: str, match: str) -> list[Result]:
-    """One stage or application, once."""
+def run_kind(kind: str, match: str, repeats: int) -> list[Result]:
+    """One stage, application or sign, once; the cases of a sign as often as is said."""
     if kind in APPLICATIONS:
         ran = run_applications(kind, match)
+    elif kind in SIGNS:
+        ran = run_signs(kind, match, repeats)
     else:
         stage = kind.removeprefix("stage-")
         ran = run_stage(stage, [case for case in cases(stage) if match in case.name])
@@ -113,7 +129,7 @@ def run_parts(path: Path, out: Path, kinds: Sequence[str], rounds: int, *, one: 
     for part in missing[:1] if one else missing:
         print(f"== {part.name}, one of {len(folder.missing(whole))} to come", flush=True)
         with busy_machine(part.load):
-            folder.run(part, lambda part=part: run_kind(part.kind, ""))
+            folder.run(part, lambda part=part: run_kind(part.kind, "", _REPEATS))
     left = len(folder.missing(whole))
     if left:
         print(f"{left} parts are still to be run")
@@ -125,10 +141,13 @@ def run_parts(path: Path, out: Path, kinds: Sequence[str], rounds: int, *, one: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
-    parser.add_argument("--kinds", default=",".join(KINDS), help="stages and applications, separated by commas")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="stages, applications and signs, separated by commas")
     parser.add_argument("--rounds", type=int, default=1, help="how often each case is run")
     tried = parser.add_argument_group("to try something: the table is printed and nothing is kept")
     tried.add_argument("--match", default="", help="only cases whose name contains this")
+    tried.add_argument(
+        "--repeats", type=int, default=_REPEATS, help="how often each case of a sign is run with it, and without"
+    )
     tried.add_argument("--load", type=int, default=0, help="busy loops beside the zoo")
     kept = parser.add_argument_group(
         "the whole, alone and beside as many busy loops as there are processors",
@@ -152,5 +171,10 @@ def main() -> None:
             parser.exit(1, f"{parser.prog}: {error}\n")
         parser.exit(_PARTS_LEFT if left else 0)
     with busy_machine(options.load):
-        results = [result for _ in range(options.rounds) for kind in kinds for result in run_kind(kind, options.match)]
+        results = [
+            result
+            for _ in range(options.rounds)
+            for kind in kinds
+            for result in run_kind(kind, options.match, options.repeats)
+        ]
     print(table(results))

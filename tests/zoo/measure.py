@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Case", "Result", "differing", "measure", "run"]
 
 _LATER = 1.0
+_LONGEST_SIGN = 0.95
 _DONE_LIMIT = 10.0
 # Nothing else about a caret is as certain as its shape: at most so wide, and as high as a line.
 _CARET = (3, 40)
@@ -69,9 +70,12 @@ class Case:
         application that computes or does not answer.
         """
         reaction, quiet = 0.1, 0.05
+        if self.load in {"fetch", "pair", "cursor"}:
+            # An answer is waited for until the question is a second old, and so is a pointer that says wait.
+            return bool((np.diff((0.0, *self.times)) <= _LONGEST_SIGN).all())
         if self.load == "block" and self.kind in PINGABLE:
             return True
-        if self.load not in {"timer", "fetch", "block"}:
+        if self.load not in {"timer", "never", "block"}:
             return True
         gaps = np.diff(self.times) if len(self.times) > 1 else np.zeros(1)
         # A timer is late by some milliseconds, and a frame clock by up to a frame.

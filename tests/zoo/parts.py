@@ -22,6 +22,7 @@ import deskhand
 from .applications import APPLICATIONS
 from .measure import Result
 from .score import Section, report
+from .signs import SIGNS
 from .stages import STAGES
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Folder", "MixedRevisionsError", "Part", "plan", "revision", "write_report"]
 
-KINDS = (*(f"stage-{kind}" for kind in STAGES), *APPLICATIONS)
+KINDS = (*(f"stage-{kind}" for kind in STAGES), *APPLICATIONS, *SIGNS)
 _ROOT = Path(__file__).parents[2]
 # What a result depends on.
 _SOURCES = ("python", "rust", "tests/zoo", "Cargo.toml", "Cargo.lock", "pyproject.toml")

@@ -23,6 +23,7 @@ HEADER = [
     "overshoot, median ms",
     "p95 ms",
     "by the log, median ms",
+    "the call, median ms",
     "not settled",
 ]
 
@@ -55,6 +56,7 @@ def row(name: str, results: Sequence[Result]) -> list[str]:
         _milliseconds(over, 0.5),
         _milliseconds(over, 0.95),
         f"{1000 * statistics.median(logged):.0f}" if logged else "",
+        _milliseconds([result.wall for result in results], 0.5),
         str(sum(not result.settled for result in results)),
     ]
 
@@ -130,9 +132,10 @@ def report(sections: Sequence[Section], about: Mapping[str, str], failures: Sequ
         *(f"{name[0].upper()}{name[1:]}: {value}." for name, value in about.items()),
         "",
         "A frame is final when it shows what the screen shows a second or more later, but for what moves on its own.",
-        "A sign is work of any process behind the window, an unanswered ping, or changes less than 50 ms apart; without",
-        "one (a timer, a wait for the network) nobody can know what is still to come. Overshoot is the time from the last",
-        "change of the screen to the return, and by the log from the moment at which the program made it.",
+        "A sign is work of any process behind the window, an unanswered ping, changes less than 50 ms apart, a request over",
+        "the network that is younger than a second, or as young a pointer that says wait; without one (a timer) nobody can",
+        "know what is still to come. Overshoot is the time from the last change of the screen to the return, and by the log",
+        'from the moment at which the program made it. In rows that end with "not seen" one sign is taken away.',
     ]
     for section in sections:
         lines += ["", f"## {section.name}", "", section.how, "", table(section.results)]

@@ -36,6 +36,8 @@ PYTHON = "/usr/bin/python3"
 _PATIENCE = 60.0
 # For so many seconds, with so much of a processor, a program has come to rest.
 _STILL, _AT_REST = 0.25, 0.1
+# Longer than any tick of the kernel's clock, and what the driver allows for it.
+_TICKS = 0.03
 
 
 def need(program: str, package: str) -> str:
@@ -110,65 +112,116 @@ class Link:
         self._server.close()
 
 
+class SilentServer:
+    """What takes connections and never answers."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0), backlog=128)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        port: int = self._server.getsockname()[1]
+        return port
+
+    def close(self) -> None:
+        """End it; what waits for it is told so by the kernel."""
+        self._server.close()
+
+
+class _Server(ThreadingHTTPServer):
+    """One address of a web link, with its thread."""
+
+    daemon_threads = True
+
+    def __init__(self, orders: queue.Queue[dict[str, Any]], answers: queue.Queue[dict[str, Any]]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.orders, self.answers = orders, answers
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the page: its server is a `_Server`."""
+
+    server: _Server
+    # Connections stay open for the next request, as those of most servers do.
+    protocol_version = "HTTP/1.1"
+
+    def handle(self) -> None:
+        # A page that goes away, or gives a request up, hangs up.
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
+    def do_GET(self) -> None:
+        if self.path == "/clock":
+            self._answer(str(time.monotonic()).encode())
+        elif self.path.startswith("/slow?"):
+            time.sleep(float(self.path.partition("?")[2].partition(",")[0]) / 1000)
+            self._answer(b"")
+        elif self.path == "/stream":
+            self._stream()
+        elif self.path.startswith("/page?"):
+            self._page([float(word) / 1000 for word in self.path.partition("?")[2].split(",")])
+        else:
+            self._answer((PROGRAMS / "stage.html").read_bytes())
+
+    def do_POST(self) -> None:
+        self.server.answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self._answer(json.dumps(self.server.orders.get()).encode())
+
+    def _stream(self) -> None:
+        """Server-sent events, one in two seconds, until the browser hangs up."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Access-Control-Allow-Origin", "*")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        while True:
+            self.wfile.write(b"data: still here\n\n")
+            self.wfile.flush()
+            time.sleep(2.0)
+
+    def _page(self, times: Sequence[float]) -> None:
+        """A page whose parts come at these seconds after it was asked for."""
+        asked = time.monotonic()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        colour = round(asked * 1000) % 0xFFFFFF
+        self.wfile.write(b"<!doctype html><title>slow</title><body>")
+        for n, at in enumerate(times):
+            time.sleep(max(0.0, asked + at - time.monotonic()))
+            part = f"<p style='background:#{(colour + n * 0x123456) % 0xFFFFFF:06x}'>part {n} of {asked}</p>"
+            self.wfile.write(part.encode())
+            self.wfile.flush()
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Access-Control-Allow-Origin", "*")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 class WebLink:
     """A web server for stage.html, which takes its orders as answers to its posts; and for pages that come slowly."""
 
     def __init__(self) -> None:
         self._orders: queue.Queue[dict[str, Any]] = queue.Queue()
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        # What the page asks for is at another address than its orders: those are a long poll.
+        self._servers = [_Server(self._orders, self._answers) for _ in range(2)]
+        self._silent = SilentServer()
 
     @property
     def port(self) -> int:
         """Where it listens."""
-        return self._server.server_address[1]
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        orders, answers = self._orders, self._answers
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path == "/clock":
-                    self._answer(str(time.monotonic()).encode())
-                elif self.path.startswith("/slow?"):
-                    time.sleep(float(self.path.partition("?")[2]) / 1000)
-                    self._answer(b"")
-                elif self.path.startswith("/page?"):
-                    self._page([float(word) / 1000 for word in self.path.partition("?")[2].split(",")])
-                else:
-                    self._answer((PROGRAMS / "stage.html").read_bytes())
-
-            def do_POST(self) -> None:
-                answers.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self._answer(json.dumps(orders.get()).encode())
-
-            def _page(self, times: Sequence[float]) -> None:
-                """A page whose parts come at these seconds after it was asked for."""
-                asked = time.monotonic()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.end_headers()
-                colour = round(asked * 1000) % 0xFFFFFF
-                self.wfile.write(b"<!doctype html><title>slow</title><body>")
-                for n, at in enumerate(times):
-                    time.sleep(max(0.0, asked + at - time.monotonic()))
-                    part = f"<p style='background:#{(colour + n * 0x123456) % 0xFFFFFF:06x}'>part {n} of {asked}</p>"
-                    self.wfile.write(part.encode())
-                    self.wfile.flush()
-
-            def _answer(self, body: bytes) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        return Handler
+        return self._servers[0].server_port
 
     def hello(self) -> dict[str, Any]:
         """Wait for the stage; what it says first."""
@@ -176,14 +229,17 @@ class WebLink:
 
     def ask(self, **order: object) -> dict[str, Any]:
         """An order and its answer."""
-        self._orders.put(order)
+        web, silent = (f"http://127.0.0.1:{port}" for port in (self._servers[1].server_port, self._silent.port))
+        self._orders.put({**order, "web": web, "silent": silent})
         return self._answers.get(timeout=_PATIENCE)
 
     def close(self) -> None:
         """End the server."""
         self._orders.put({})
-        self._server.shutdown()
-        self._server.server_close()
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+        self._silent.close()
 
 
 CHROMIUM = [
@@ -207,6 +263,26 @@ def _chromium(port: int, home: Path) -> list[str]:
     return [need("chromium", "chromium"), *CHROMIUM, *window]
 
 
+_FIREFOX = """
+user_pref("browser.aboutwelcome.enabled", false);
+user_pref("browser.shell.checkDefaultBrowser", false);
+user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("toolkit.telemetry.reportingpolicy.firstRun", false);
+user_pref("app.normandy.enabled", false);
+user_pref("app.update.enabled", false);
+user_pref("network.captive-portal-service.enabled", false);
+user_pref("network.connectivity-service.enabled", false);
+"""
+
+
+def _firefox(port: int, home: Path) -> list[str]:
+    profile = home / "firefox-stage"
+    profile.mkdir()
+    (profile / "user.js").write_text(_FIREFOX)
+    window = ["--width", "520", "--height", "560", f"http://127.0.0.1:{port}/"]
+    return [need("firefox-esr", "firefox-esr"), "--no-remote", "--profile", str(profile), *window]
+
+
 def _swing(port: int, home: Path) -> list[str]:
     compiled = home / "SwingStage.class"
     if not compiled.exists():
@@ -217,6 +293,7 @@ def _swing(port: int, home: Path) -> list[str]:
 
 # Stages whose windows answer `_NET_WM_PING` from the loop that draws.
 PINGABLE = {"gtk", "qt"}
+BROWSERS = {"chromium", "firefox"}
 # The command line of each stage, given the port and a folder of its own; and the loads that it knows.
 _COMMON = ("timer", "spin", "chunks", "thread")
 STAGES: dict[str, tuple[Callable[[int, Path], list[str]], tuple[str, ...]]] = {
@@ -232,6 +309,15 @@ STAGES: dict[str, tuple[Callable[[int, Path], list[str]], tuple[str, ...]]] = {
     ),
     "chromium": (_chromium, (*_COMMON, "fetch")),
     "swing": (_swing, (*_COMMON, "block")),
+}
+# Stages that only serve to measure a sign (see signs.py).
+MORE_STAGES: dict[str, tuple[Callable[[int, Path], list[str]], tuple[str, ...]]] = {
+    "firefox": (_firefox, ("timer", "fetch")),
+    "gtk4": (
+        _python(lambda: need_module("gi.repository.Gtk", "python3-gi gir1.2-gtk-4.0"), "gtk4_stage.py"),
+        ("timer", "cursor"),
+    ),
+    "tk": (_python(lambda: need_module("tkinter", "python3-tk"), "tk_stage.py"), ("timer", "cursor")),
 }
 
 
@@ -264,8 +350,8 @@ class Stage:
         """Start it, and find out where it is on the screen."""
         self.desktop = desktop
         self.kind = kind
-        command, self.loads = STAGES[kind]
-        self.link: Link | WebLink = WebLink() if kind == "chromium" else Link()
+        command, self.loads = (STAGES | MORE_STAGES)[kind]
+        self.link: Link | WebLink = WebLink() if kind in BROWSERS else Link()
         try:
             with window_expected(desktop):
                 program = desktop.start(command(self.link.port, home), timeout=_PATIENCE)
@@ -295,12 +381,14 @@ class Stage:
     @property
     def moving(self) -> list[Rect]:
         """What moves on its own, in screen pixels."""
-        rects = [Rect(*self._scenes[name]).inflate(2) for name in self.beside]
+        rects = [Rect(*self._scenes[name]).inflate(2) for name in self.beside if name in self._scenes]
         return [Rect(rect.x + self.origin[0], rect.y + self.origin[1], rect.width, rect.height) for rect in rects]
 
     def arm(self, times: Sequence[float], load: str) -> None:
         """What to do about the next input; see programs/actor.py."""
         self.link.ask(times=list(times), load=load)
+        # The answer is no request of the action that comes: when it was sent is told in ticks of the kernel.
+        self.desktop._core.watch.pause(_TICKS)
 
     def log(self) -> Log:
         """What it did about it."""

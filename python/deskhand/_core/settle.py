@@ -18,7 +18,10 @@ The rules:
 - a command in a terminal that sleeps for a time goes on by itself: it is looked at again until 0.3 s after the last change, and
   the verdict says when it still sleeps then;
 - an application that has asked over the network since, and got no answer yet, is looked at again for a second; where that was
-  in vain twice for one address, it is not waited for there until something comes from it;
+  in vain twice for one address, it is not waited for there until something comes from it; one that has got its answer, and has
+  not drawn since, is looked at once more;
+- an application whose pointer has come to say since that it is at work (a watch) is looked at again until a second after the
+  input; where it says so then, the verdict says that more may come;
 - an application that has set a timer since, which may be for a part of its answer, is not waited for, but the verdict says so;
 - no relevant change within `Settle.reaction` after the input, and a probe sent towards the end of that time was answered:
   settled, nothing changed;

@@ -21,6 +21,8 @@ _ON_THE_WAY = 16
 _LONGEST_STANDSTILL = 0.25
 # A command that sleeps between two lines sleeps for less, unless a person is meant to read along.
 _LONGEST_NAP = 0.3
+# An application that says by the pointer that it is at work is waited for no longer.
+_LONGEST_SAYING = 1.0
 # Measured on 622 frames: with 15 or 20 ms less, no other frames were wrong than without; with 25 ms less, one more.
 _SPARED = 0.015
 _SHORTEST_SPARED_QUIET = 0.05
@@ -61,6 +63,8 @@ class Machine:
         self._not_before = -math.inf
         self._resting = -math.inf
         self._goes_on = False
+        # When the application was last found to wait for an answer, until it was found to have it.
+        self._awaited: float | None = None
         # When a probe was last sent, when the unanswered ones were sent, and when the latest answered one was.
         self._probed: float | None = None
         self._unanswered: deque[float] = deque()
@@ -99,8 +103,10 @@ class Machine:
         self._proof = sent
         self._read = at if self._read is None else self._read
 
-    def looked(self, at: float, activity: Activity) -> None:
-        """Report what the application was found to do at `at`."""
+    def looked(self, at: float, activity: Activity, *, says_wait: bool = False) -> None:
+        """Report what the application was found to do at `at`, and whether the pointer has come to say that it is at work."""
+        if says_wait and at < self.start + _LONGEST_SAYING:
+            activity = Activity.AWAITING
         if (
             self._spared()
             and activity not in {Activity.RESTING, Activity.TIMED}
@@ -112,11 +118,16 @@ class Machine:
         # A browser's clock runs on for three frames after any change.
         animated = self._moves > 1 and self._last is not None and at < self._last + _LONGEST_STANDSTILL
         # What ticks hides what else it waits for.
-        self._goes_on = activity in {Activity.SLEEPING, Activity.TIMED} or (
-            activity is Activity.TICKING and self._goes_on
-        )
+        ticks_on = activity is Activity.TICKING and self._goes_on
+        self._goes_on = says_wait or ticks_on or activity in {Activity.SLEEPING, Activity.TIMED}
+        # What an answer is for has yet to be drawn, or asked for; one that did not come in time is for nothing.
+        waits = says_wait or activity is Activity.AWAITING
+        not_drawn = self._awaited is not None and (self._last is None or self._last < self._awaited)
+        answered = not_drawn and not waits and activity is not Activity.TIMED
+        self._awaited = at if waits else None
         naps = activity is Activity.SLEEPING and at < (self.start if self._last is None else self._last) + _LONGEST_NAP
-        if activity in {Activity.COMPUTING, Activity.AWAITING} or (activity is Activity.TICKING and animated) or naps:
+        ticks = activity is Activity.TICKING and animated
+        if activity in {Activity.COMPUTING, Activity.AWAITING} or ticks or naps or answered:
             # The backend looks back over about a `quiet`: half of one is soon enough to ask again.
             self._not_before = max(self._not_before, at + self._settings.quiet / 2)
         else:

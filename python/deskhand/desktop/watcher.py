@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _SLICE = 0.25
 # Extra time at the end, so that a slow server is not reported as silent.
 GRACE = 0.2
+# What a pointer looks like where an application is at work.
+_AT_WORK = frozenset({"wait", "progress"})
 
 
 class Watch:
@@ -52,6 +54,7 @@ class Watch:
         self._screen = backend.screen
         self.clock = clock
         self._ambient = Ambient()
+        self._waited = False
         self._seen = self._screen.generation
         self._epoch = self._screen.epoch
         self._mark: int | None = None
@@ -67,6 +70,7 @@ class Watch:
         """Separate new changes from old, and learn what changed on its own since the last call; see `Backend.mark`."""
         self._mark = self._backend.mark(limit)
         self._backend.take_stock()
+        self._waited = self._says_wait()
         self.before = self._screen.generation
         if self._mark is None:
             self._screen.keep()
@@ -75,6 +79,10 @@ class Watch:
             self._ambient.forget()
         for at, rects in self._news():
             self._ambient.feed(at, rects)
+
+    def _says_wait(self) -> bool:
+        """Whether the pointer looks as where an application is at work. Nobody is asked: the name came with the image."""
+        return pointer_shape(self._screen.cursor_name) in _AT_WORK
 
     def begin_anew(self) -> None:
         """Forget what changed so far, because somebody else was at work: it is no change that the desktop makes on its own."""
@@ -206,7 +214,7 @@ class Watch:
             for _ in range(answers):
                 machine.answered(now)
             if machine.wants_look(now):
-                machine.looked(now, self._backend.activity())
+                machine.looked(now, self._backend.activity(), says_wait=not self._waited and self._says_wait())
             result = machine.result(now)
             if result is not None:
                 return result

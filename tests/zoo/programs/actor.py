@@ -11,7 +11,8 @@ The loads, that is what goes on until a cell is painted:
 - `chunks`: the main loop computes 5 ms at a time and answers events in between;
 - `block`: the main loop sleeps in a call;
 - `thread`: another thread computes;
-- `child`: another process computes.
+- `child`: another process computes;
+- `cursor`: the pointer says that the program is at work, and the main loop waits for a timer.
 """
 
 from __future__ import annotations
@@ -77,6 +78,9 @@ class Toolkit(Protocol):
 
     def paint(self, rect: tuple[int, int, int, int], colour: int) -> None:
         """Have a rectangle drawn; `Actor.drawn` is called when it was."""
+
+    def point(self, *, busy: bool) -> None:
+        """What the pointer is to look like over the window; only for the load `cursor`."""
 
 
 class Actor:
@@ -151,6 +155,15 @@ class Actor:
                 self._paint()
             else:
                 self._toolkit.after(left, self._paint)
+
+    def _cursor(self, times: list[float]) -> None:
+        def finish() -> None:
+            self._paint()
+            self._toolkit.point(busy=False)
+
+        self._toolkit.point(busy=True)
+        self._timer(times[:-1])
+        self._toolkit.after(max(0.0, times[-1] - time.monotonic()), finish)
 
     def _in_the_loop(self, times: list[float], wait: Callable[[float], None]) -> None:
         wait(times[0])

@@ -41,6 +41,10 @@ class Stage(Gtk.Window):
         self._painted[rect] = colour
         self._area.queue_draw_area(*rect)
 
+    def point(self, *, busy: bool) -> None:
+        name = "wait" if busy else "default"
+        self.get_window().set_cursor(Gdk.Cursor.new_from_name(self.get_display(), name))
+
     def _draw(self, _: Gtk.Widget, context: object) -> None:
         context.set_source_rgb(0.12, 0.12, 0.12)
         context.paint()

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from actor import SIZE, Actor
-from PyQt5.QtCore import QRect, QTimer, pyqtSignal
+from PyQt5.QtCore import QRect, Qt, QTimer, pyqtSignal
 from PyQt5.QtGui import QColor, QPainter, QPaintEvent
 from PyQt5.QtWidgets import QApplication, QWidget
 
@@ -36,6 +36,9 @@ class Stage(QWidget):
         self._painted[rect] = colour
         self.repaint(*rect)
         self.actor.drawn()
+
+    def point(self, *, busy: bool) -> None:
+        self.setCursor(Qt.WaitCursor if busy else Qt.ArrowCursor)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 # Qt's name
         painter = QPainter(self)
