@@ -134,7 +134,10 @@ def results(
     """Play tasks, and what came of each."""
     names = [f"osworld:{checkout}/{each}*" for each in known]
     command = [sys.executable, "-m", "deskhand", "run", *names, "--agent", agent, "--out", str(out), *options]
-    ended = subprocess.run(command, stdout=2, check=False)
+    # The agent is a function of this file.
+    places = [str(Path(__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+    ended = subprocess.run(command, stdout=2, env=env, check=False)
     if ended.returncode not in {0, 1}:
         raise SystemExit(ended.returncode)
     with open_run(out) as run:
