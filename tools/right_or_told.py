@@ -3,7 +3,7 @@
     python tools/right_or_told.py [--times 20] [--only WORD] [--out FILE]
 
 Each row's tests run several times beside one busy loop, and none is run again when it fails: a failure is a wrong answer
-without an error. The output is a page for evidence/; the names of failed tests go to standard error at once.
+without an error. The output is a page for evidence/; the names of failed tests, and why, go to standard error at once.
 """
 
 from __future__ import annotations
@@ -136,7 +136,10 @@ def _counted(row: Row, times: int) -> Count:
     wrong = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     not_shown = sum(case.find("skipped") is not None for case in cases)
     for case in wrong:
-        print(f"wrong: {case.get('classname')}::{case.get('name')}", file=sys.stderr)
+        why = next(
+            (found.get("message", "") for kind in ("failure", "error") if (found := case.find(kind)) is not None), ""
+        )
+        print(f"wrong: {case.get('classname')}::{case.get('name')}: {why[:300]}", file=sys.stderr)
     right = len(cases) - len(wrong) - not_shown
     if row.repeats:
         # One that has failed does not go on.

@@ -31,8 +31,14 @@ def shared_memory() -> int:
 def kill(victim: int, server: int) -> None:
     """Kill a process, and wait until the server has ended, by that or because of it."""
     os.kill(victim, signal.SIGKILL)
-    stat = Path(f"/proc/{server}/stat")
-    until(lambda: not stat.exists() or b") Z " in stat.read_bytes(), 5, "the end of the X server")
+
+    def has_ended() -> bool:
+        try:
+            return b") Z " in Path(f"/proc/{server}/stat").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    until(has_ended, 5, "the end of the X server")
 
 
 ENDS: dict[str, Callable[[Desktop, str], object]] = {
