@@ -175,10 +175,11 @@ def slide(name, steps, period):
         left[0] -= 1
         widget = widgets[name]
         if FOUR:
-            x, y = place.get_child_position(widget)
+            # What GTK 4 calls the child's position is that of its label, inside of its padding.
+            at = place.get_layout_manager().get_layout_child(widget).get_transform().to_translate()
         else:
-            x, y = (place.child_get_property(widget, axis) for axis in "xy")
-        place.move(widget, x + 1, y)
+            at = [place.child_get_property(widget, axis) for axis in "xy"]
+        place.move(widget, at[0] + 1, at[1])
         return left[0] > 0
 
     GLib.timeout_add(period, step)

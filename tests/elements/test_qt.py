@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -187,3 +188,15 @@ def test_an_option_is_selected(desktop: Desktop, puppet: Puppet, *, editable: bo
         assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)
     with pytest.raises(DeskhandTimeout, match="offers no 'pink'"):
         colour.select("pink", timeout=1)
+
+
+def test_a_program_finds_a_bus_that_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bus has its name before it has an address, which it gets for whoever asks: the registry may do so too late for Qt."""
+    monkeypatch.setattr("deskhand.launchers.local.launch.registry_command", lambda: ["/bin/true"])
+    asks = ["org.freedesktop.DBus.Properties.Get", "string:org.a11y.Status", "string:IsEnabled"]
+    with deskhand.launch(size=(800, 600)) as desktop:
+        named = ["dbus-send", "--session", "--print-reply", "--dest=org.a11y.Bus", "/org/a11y/bus", *asks]
+        subprocess.run(named, env=desktop._core.environment, check=True, stdout=subprocess.DEVNULL)
+        with shown(desktop, tmp_path / "socket", toolkit="Qt 5") as puppet:
+            puppet.run("button('Go')")
+            assert desktop.find("button", "Go").wait_for(timeout=20)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from deskhand.machine.interface import Inside
 
 _POLL = 0.01
+# Seconds for a bus to come up, after which programs are started without it.
+_COMPLETE = 5.0
 _NO_BUS = (
     "its programs expose no accessibility tree. They do on a desktop that is launched here or in a container, where "
     "at-spi2-core is installed (apt-get install at-spi2-core), without elements=False. Texts can be read from pixels: "
@@ -45,6 +47,18 @@ def connect(name: str, environment: Mapping[str, str], timeout: float) -> Sessio
         hint = f"{_NO_BUS} ({one_line(str(error), 200)})"
         raise UnsupportedAction(name, "elements", hint) from None
     return Session(_open(found, timeout), timeout)
+
+
+def await_bus(environment: Mapping[str, str]) -> None:
+    """Return when the bus of programs that get `environment` is complete, or cannot be had.
+
+    For some hundredths of a second it has its name and no address. A program of Qt that looks for it then never announces
+    itself.
+    """
+    if (address := _session_bus(environment)) is not None:
+        with contextlib.suppress(BackendError):
+            # The answer comes when the address is also where Qt looks for it.
+            accessibility_address(_open(address, _COMPLETE), _COMPLETE)
 
 
 def connect_inside(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     _Basis: TypeAlias = tuple[_Given, Rect | None, Rect, tuple[Window, ...], str | None]
 
 TELLS_NOTHING = "its program exposes no accessibility tree"
+# What `rust/elements` says of one that was asked in vain.
+_SILENT = "it does not answer"
 # What toolkits call themselves.
 CHROMIUM, GTK3, QT = "Chromium", "gtk", "Qt"
 # What shows only a part of what is in it in Qt as well, by AT-SPI's names.
@@ -68,6 +70,10 @@ class ElementTree:
     def toolkit(self, ref: str) -> str:
         """What the toolkit of an element's application calls itself; empty where that is not known."""
         return self._applications[self._raw[ref][0][0][0][2]][1] if ref in self._raw else ""
+
+    def is_silent(self, ref: str) -> bool:
+        """Whether an element's application does not answer, so that all that is known of it is old."""
+        return ref in self._raw and self._applications[self._raw[ref][0][0][0][2]][4] == _SILENT
 
     def make(
         self,

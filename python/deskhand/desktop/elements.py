@@ -15,7 +15,7 @@ from deskhand._core.geometry import Point, Rect
 from deskhand.desktop.element_bus import connect, connect_inside
 from deskhand.desktop.element_tree import CHROMIUM, GTK3, ElementTree
 from deskhand.desktop.scrolling import Scroll, scroller
-from deskhand.desktop.stillness import Stillness
+from deskhand.desktop.stillness import PROMPT, Stillness
 from deskhand.errors import ActionError, BackendError, DeskhandTimeout
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ class ElementReader:
         Args:
             timeout: Seconds to wait for applications; who has not answered by then is named, and has the elements of before.
             deep: Also those that are scrolled out of sight. Takes longer, the first time by far.
-            target: One that is to be acted on: where it is is asked again of a toolkit that does not tell when it moves.
-            scrolling: Whether what shows the target is being scrolled: it is asked again whatever its toolkit.
+            target: One that is to be acted on: where it is is asked in any case.
+            scrolling: Whether what shows the target is being scrolled: all that the target is in is asked again as well.
 
         Raises:
             UnsupportedAction: This desktop has no accessibility bus.
@@ -178,6 +178,7 @@ class ElementReader:
         stillness = Stillness(self._backend, clock)
         scroll, steps = None, 0
         hidden: str | None = None
+        hurried = False
         while True:
             asked = clock()
             left = deadline - asked
@@ -187,7 +188,7 @@ class ElementReader:
             if element.point is not None:
                 hidden = None
             unrest = stillness.amiss(element.box, asked, late=self._tree.toolkit(ref) == CHROMIUM)
-            amiss = obstacle or unrest or self._what_opens(element)
+            amiss = self._unanswered(ref) or obstacle or unrest or self._what_opens(element)
             if not amiss and element.point is not None:
                 return element.point
             if element.point is None and left > 0 and (over := self._scroller(found, element)) is not None:
@@ -198,7 +199,13 @@ class ElementReader:
             if left <= 0:
                 raise DeskhandTimeout(f"waited {timeout:g} s to reach {element.line()}: it {hidden or amiss}")
             self._watch.check_stop()
-            self._backend.wait(min(left, _LOOK_AGAIN))
+            # What an application has to answer after a change is answered by then, so that the next answer comes at once.
+            slow, hurried = not hurried and clock() - asked > PROMPT, True
+            self._backend.wait(0.0 if slow else min(left, _LOOK_AGAIN))
+
+    def _unanswered(self, ref: str) -> str:
+        """That nothing is told of an element any more, as the end of a sentence about it; empty where it is."""
+        return "is of an application that does not answer" if self._tree.is_silent(ref) else ""
 
     def _find(self, ref: str, timeout: float, *, scrolling: bool) -> Elements:
         """The elements, with those that are scrolled out of sight where the one that is looked for is."""

@@ -6,16 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deskhand._core.elements import Elements
-from deskhand._core.geometry import Rect
+from deskhand._core.geometry import Point, Rect
 from deskhand._core.redaction import one_line
 from deskhand._core.settle import Reason
+from deskhand.actions import at_points, elements_of
+from deskhand.desktop.translate import translate
 from deskhand.errors import ActionError, BackendError, Closed, DesktopLost, Reconnected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deskhand._core.geometry import Point
+    from deskhand._core.events import Step
     from deskhand._core.settle import Settle, SettleResult
+    from deskhand.actions import Action
     from deskhand.desktop.connection import Core
 
 # Seconds for an element to become reachable, where the caller does not wait for the screen.
@@ -28,6 +31,9 @@ _READINGS = 3
 _LONGEST_REASON = 200
 # How often two elements are looked for until neither has moved.
 _REACHED_AT_ONCE = 4
+# Seconds after which a place is too old to send a press there, and how often it is asked for until it is not.
+_LATEST = 0.03
+_AIMS = 10
 
 
 def open_elements(core: Core) -> None:
@@ -41,7 +47,44 @@ def open_elements(core: Core) -> None:
         core.elements.open(_READING)
 
 
-def reach_elements(core: Core, refs: Sequence[str], settings: Settle | None) -> list[Point]:
+def aim(
+    core: Core, given: Action, settings: Settle | None, limit: float | None, *, dragging: bool
+) -> tuple[Action, Sequence[Step]]:
+    """An action where its elements and the pointer are now, and its events, to be sent at once.
+
+    Args:
+        core: The desktop's.
+        given: The action, as its caller made it.
+        settings: How to wait; None for not at all.
+        limit: Seconds for the other side to tell the pointer's place.
+        dragging: Whether a button is held.
+
+    Raises:
+        ActionError: Its elements cannot be reached, or this process gets too little time to press where they were told to be.
+    """
+    refs = elements_of(given)
+    for _ in range(_AIMS):
+        action = at_points(given, _reach(core, refs, settings)) if refs else given
+        told = core.clock()
+        if not refs:
+            core.backend.look(limit)
+        events = translate(action, size=core.size, pointer=Point(*core.backend.screen.pointer), dragging=dragging)
+        # Meanwhile elements may move.
+        rest(core, action, events)
+        if not refs or core.clock() - told <= _LATEST:
+            return action, events
+    raise ActionError(f"the place of {' and '.join(refs)} was old whenever it was to be used: this machine is too busy")
+
+
+def rest(core: Core, action: Action, events: Sequence[Step]) -> None:
+    """Wait until a click does not count as another one of the click before it."""
+    backend = core.backend
+    pointer, interval = backend.screen.pointer, backend.double_click_time
+    if seconds := core.clicks.rest(action, events, pointer, core.clock(), interval):
+        core.watch.pause(seconds)
+
+
+def _reach(core: Core, refs: Sequence[str], settings: Settle | None) -> list[Point]:
     """Where elements are, all at once: to reach one may have moved another."""
     limit = _REACHED if settings is None else settings.timeout
     points: list[Point] = []

@@ -36,7 +36,7 @@ from deskhand.actions import (
     elements_of,
 )
 from deskhand.desktop.pasting import Paster
-from deskhand.desktop.performed_elements import reach_elements, read_elements
+from deskhand.desktop.performed_elements import aim, read_elements, rest
 from deskhand.desktop.sending import Sender
 from deskhand.desktop.translate import translate
 from deskhand.desktop.watcher import GRACE
@@ -204,7 +204,9 @@ class Performance:
         for index, (action, events) in enumerate(planned):
             self._sender.begin(index)
             if index in self._aimed:
-                action, events = self._aim(index)  # noqa: PLW2901 # the place of the one that was planned is not its own
+                # The place of the one that was planned is not its own.
+                given, dragging = self.actions[index], self._aimed[index]
+                action, events = aim(self._core, given, self._settings, self._sender.limit, dragging=dragging)  # noqa: PLW2901
             pasted |= self._send_action(action, events)
             if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
                 result = self._settle(at_pointer=not isinstance(action, _TO_FOCUS))
@@ -272,25 +274,13 @@ class Performance:
             notes=self._core.control.take_notes(),
         )
 
-    def _aim(self, index: int) -> tuple[Action, Sequence[Step]]:
-        """An action where its elements and the pointer are now."""
-        action = self.actions[index]
-        if refs := elements_of(action):
-            action = at_points(action, reach_elements(self._core, refs, self._settings))
-        else:
-            self._backend.look(self._sender.limit)
-        pointer = Point(*self._backend.screen.pointer)
-        return action, translate(action, size=self._core.size, pointer=pointer, dragging=self._aimed[index])
-
     def _send_action(self, action: Action, events: Sequence[Step]) -> bool:
         """Send one action, by keys or otherwise; returns whether a text was pasted."""
         if isinstance(action, Type) and action.paste and action.text:
             self._paster.paste(action.text)
             return True
         pointer = self._backend.screen.pointer
-        clicks, now = self._core.clicks, self._clock()
-        if rest := clicks.rest(action, events, pointer, now, self._backend.double_click_time):
-            self._watch.pause(rest)
+        rest(self._core, action, events)
         pasted = False
         if isinstance(action, _TO_FOCUS) and (missing := self._paster.missing_here(action, events)):
             self._paster.type_around(action, missing)
@@ -300,7 +290,7 @@ class Performance:
             self._sender.type(events)
         else:
             self._sender.send(events)
-        clicks.note(action, events, pointer, self._clock())
+        self._core.clicks.note(action, events, pointer, self._clock())
         return pasted
 
     def _settle(self, *, at_pointer: bool) -> SettleResult:

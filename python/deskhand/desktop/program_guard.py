@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from deskhand.desktop.cleanup import CleanupStack
+from deskhand.desktop.element_bus import await_bus
 from deskhand.errors import UnsupportedAction
 
 if TYPE_CHECKING:
@@ -74,11 +75,12 @@ class ProgramGuard:
         return self.current
 
     def for_programs(self) -> Programs:
-        """The same, to start a program: before the first, it starts the registry that programs announce themselves to."""
+        """The same, to start a program: before the first, the registry and the bus that programs announce themselves on."""
         guard = self.own()
         if (registry := self._registry) is not None:
             self._registry = None
             guard.spawn(registry, env=self._environment)
+            await_bus(self._environment)
         return guard
 
     def watch_over(self) -> None:

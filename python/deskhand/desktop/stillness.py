@@ -11,10 +11,15 @@ if TYPE_CHECKING:
 
     from deskhand.backends.protocols import Backend
 
+PROMPT = 0.04
+"""Seconds within which answers come where neither the application nor this process is starved, and nothing has changed."""
+
 # Seconds without a change before something counts as still.
 _STILL = 0.08
 # The same for an element that was seen to move: a starved application pauses between two steps.
 _STILL_AGAIN = 0.25
+# Of the time from one answer to the next, what counts at most: a starved application may have done nothing in the rest.
+_RAN = 0.1
 # After pixels changed under an element, for how long a late toolkit may tell the place of before: as `LATE` of rust/elements.
 _LATE = 0.6
 # Where pixels under an element change all the time, for how long its place is told to be the same.
@@ -26,13 +31,16 @@ _STEPS = 64
 class Stillness:
     """Follows one element from reading to reading."""
 
-    __slots__ = ("_before", "_clock", "_moved", "_screen", "_since")
+    __slots__ = ("_before", "_clock", "_moved", "_rested", "_same", "_screen", "_told")
 
     def __init__(self, backend: Backend, clock: Callable[[], float]) -> None:
         """Nothing was read yet."""
         self._screen, self._clock = backend.screen, clock
         self._before: Rect | None = None
-        self._since, self._moved = clock(), False
+        self._moved = False
+        # How long it has been told to be where it is, of what counts; since when, and when last.
+        self._rested = 0.0
+        self._same = self._told = clock()
 
     def amiss(self, box: Rect | None, asked: float, *, late: bool) -> str:
         """Why it may be elsewhere, as the end of a sentence about it; empty where it rests.
@@ -42,19 +50,25 @@ class Stillness:
             asked: When that was asked.
             late: Whether its toolkit may say where it was some time ago.
         """
+        told = self._clock()
         if box != self._before:
-            self._before, self._since, self._moved = box, self._clock(), self._before is not None
-        rested = self._clock() - self._since
-        if not (rested >= _STILL_AGAIN if self._moved else rested >= _STILL or self.is_quiet()):
+            self._before, self._moved = box, self._before is not None
+            self._rested, self._same = 0.0, told
+        else:
+            self._rested += min(told - self._told, _RAN)
+        self._told = told
+        enough = _STILL_AGAIN if self._moved else _STILL
+        at_once = not self._moved and told - asked <= PROMPT and self.is_quiet(asked)
+        if self._rested < enough and not at_once:
             return "moves"
-        if not late or box is None or rested >= _SAME or not self._changed_since(box, asked - _LATE):
+        if not late or box is None or told - self._same >= _SAME or not self._changed_since(box, asked - _LATE):
             return ""
         return "may have moved with what changed there just now, which its application has not told yet"
 
-    def is_quiet(self) -> bool:
-        """Whether nothing has changed on the screen for as long as an animation takes for several steps."""
+    def is_quiet(self, at: float | None = None) -> bool:
+        """Whether nothing changed on the screen for as long as an animation takes for several steps, until `at` or now."""
         changes = self._screen.history(self._screen.generation - 1)
-        return not changes or self._clock() - changes[-1][1] >= _STILL
+        return not changes or (self._clock() if at is None else at) - changes[-1][1] >= _STILL
 
     def _changed_since(self, box: Rect, time: float) -> bool:
         steps = self._screen.history(max(0, self._screen.generation - _STEPS))

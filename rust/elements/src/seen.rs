@@ -27,7 +27,7 @@ pub struct Seen {
     pub windows: Vec<Window>,
     /// Whether what is scrolled out of sight is wanted as well.
     pub deep: bool,
-    /// An element that is to be acted on: where it is, and whether it shows, is asked again of toolkits that do not tell.
+    /// An element that is to be acted on: where it is, and whether it shows, is asked in each reading.
     pub target: Option<u64>,
     /// Whether what shows the target is being scrolled, so that no event need say where it is.
     pub scrolling: bool,

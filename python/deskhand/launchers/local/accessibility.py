@@ -1,7 +1,8 @@
 """The accessibility bus of a local desktop: what it needs installed, and what starts it.
 
 The session bus starts the bus itself (`org.a11y.Bus`) when a program asks for its address. The registry, which applications
-announce themselves to, is started with the first of them: Qt announces itself only once, even if there is no registry.
+announce themselves to, is started before the first of them, which waits until the bus is complete: Qt announces itself only
+once, even if there is no registry.
 """
 
 from __future__ import annotations

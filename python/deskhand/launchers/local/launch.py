@@ -18,6 +18,7 @@ from deskhand._core.health import Expected
 from deskhand.backends.x11.backend import X11Backend
 from deskhand.desktop.access import core_of
 from deskhand.desktop.desktop import Desktop
+from deskhand.desktop.element_bus import await_bus
 from deskhand.desktop.health import unstarted
 from deskhand.desktop.lifecycle import leave
 from deskhand.errors import ActionError, LaunchFailed, shown
@@ -197,6 +198,8 @@ class _Session:
             if self.manager is not None:
                 managed = _start_manager(guard, self.manager, environment)
                 _await_manager(guard, backend, self.manager, managed, self.timeout)
+            if self.accessibility is not None and accessibility is None:
+                await_bus(environment)
             on_close: list[Callable[[], None]] = [guard.close]
             if self.name is not None and self.entry is None:
                 directories = (str(server.xauthority), str(guard.directory))

@@ -57,9 +57,9 @@ impl Collector {
         if young {
             app.checked = now;
         }
-        let asked = self.seen.target.filter(|_| self.seen.scrolling || toolkit.is_late() || !toolkit.tells_changes());
-        if let Some(target) = asked {
-            app.look_again(target);
+        if let Some(target) = self.seen.target {
+            let around = self.seen.scrolling || toolkit.is_late() || !toolkit.tells_changes();
+            app.look_again(target, around);
         }
         if self.seen.deep && !self.seen.scrolling {
             app.doubt_hidden();
@@ -180,15 +180,15 @@ impl App {
         }
     }
 
-    /// An element, and all that it is in, may be elsewhere, or show or not.
-    fn look_again(&mut self, reference: u64) {
+    /// An element may be elsewhere, or show or not, and with `around` all that it is in as well.
+    fn look_again(&mut self, reference: u64, around: bool) {
         let mut at = self.tree.position(reference);
         while let Some(node) = at.and_then(|at| self.tree.get_mut(at)) {
             node.forget(&[Ask::State, Ask::Extents]);
-            if untold::is_item(node) {
+            if around && untold::is_item(node) {
                 node.forget(&[Ask::Name]);
             }
-            at = node.parent;
+            at = node.parent.filter(|_| around);
         }
     }
 }

@@ -86,11 +86,13 @@ fn one_that_begins_to_show_where_one_shows_is_another_one() {
 
 #[test]
 fn one_that_is_acted_on_is_asked_where_it_is() {
-    for (toolkit, asked) in [("Qt", true), ("gtk", false)] {
+    for (toolkit, around) in [("Qt", true), ("Chromium", true), ("gtk", false), ("GTK", false)] {
         let (mut bus, before) = bus(toolkit);
         object(&mut bus, "/go").area = (30, 30, 10, 10);
         let found = bus.read(Seen { target: Some(before.elements[1].reference), ..Seen::default() });
-        assert_eq!(found.elements[1].area.unwrap().x, if asked { 30 } else { 0 });
+        assert_eq!(found.elements[1].area.unwrap().x, 30, "{toolkit}");
+        // What it is in is asked where no event says so, or too late.
+        assert_eq!(bus.applications[0].asked.iter().any(|asked| asked == "GetState /w"), around, "{toolkit}");
     }
 }
 
