@@ -271,41 +271,6 @@ Gtk.main()
 """
 
 
-# As window managers and their like do: nobody can see who has started what they start.
-LAUNCHER = """
-import os, signal, sys
-from Xlib import X, XK, display
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-server = display.Display()
-key, mode = server.keysym_to_keycode(XK.XK_Return), X.GrabModeAsync
-server.screen().root.grab_key(key, X.Mod1Mask, False, mode, mode)
-server.sync()
-print(flush=True)
-while True:
-    if server.next_event().type == X.KeyPress and not os.fork():
-        if not os.fork():
-            os.execv(sys.argv[1], sys.argv[1:])
-        os._exit(0)
-"""
-
-
-def test_a_program_that_a_hot_key_starts_is_waited_for(desktop: deskhand.Desktop, tmp_path: Path) -> None:
-    with window_expected(desktop):
-        desktop.start(["xterm", "+bc"])
-    program = ["/usr/bin/python3", "-c", DIALOG, str(tmp_path / "count")]
-    argv = [sys.executable, "-c", LAUNCHER, *program]
-    with subprocess.Popen(argv, env=dict(desktop._core.environment), stdout=subprocess.PIPE) as launcher:
-        assert launcher.stdout is not None
-        try:
-            assert launcher.stdout.readline()
-            for count in range(2, 5):
-                seen = desktop.perform(KeyPress(("alt+Return",)))
-                assert (seen.settled, seen.reason) == (True, Reason.QUIET)
-                assert len(desktop.windows.list()) == count
-        finally:
-            launcher.kill()
-
-
 def test_a_button_that_a_key_presses_is_waited_for(desktop: deskhand.Desktop, tmp_path: Path) -> None:
     """GTK shows it pressed at once, and does what it is for 0.25 s later, by a timer."""
     desktop.start(["/usr/bin/python3", "-c", DIALOG, str(tmp_path / "count")])

@@ -247,6 +247,22 @@ def test_what_blinks_on_its_own_is_busy(desktop: Desktop, backend: MemoryBackend
     assert seen.busy == (Rect(*caret),)
 
 
+def test_what_was_drawn_while_this_thread_did_not_run_is_seen(
+    desktop: Desktop, backend: MemoryBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[int, int, int]] = []
+
+    def draw() -> None:
+        clock.now += 1.0
+        drawn.append(RED)
+
+    backend.on_event = on(KeyDown, draw)
+    # As an X server's news: nothing is seen before it is read.
+    monkeypatch.setattr(backend, "look", lambda *_: backend.paint((10, 10, 9, 9), drawn.pop()) if drawn else None)
+    seen = desktop.perform(KeyPress(("a",)))
+    assert (seen.settled, seen.reason, seen.rects) == (True, "quiet", (Rect(10, 10, 9, 9),))
+
+
 def test_a_busy_region_is_no_larger_than_the_screen(desktop: Desktop, backend: MemoryBackend, clock: Clock) -> None:
     for n in range(8):
         clock.now += 0.1

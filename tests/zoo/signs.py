@@ -64,8 +64,8 @@ class _NoRequests:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
-    def activity(self) -> Activity:
-        activity: Activity = self._backend.activity()
+    def activity(self, *, changed: bool) -> Activity:
+        activity: Activity = self._backend.activity(changed=changed)
         return Activity.RESTING if activity is Activity.AWAITING else activity
 
 

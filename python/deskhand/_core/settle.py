@@ -22,6 +22,8 @@ The rules:
   not drawn since, is looked at once more;
 - an application whose pointer has come to say since that it is at work (a watch) is looked at again until a second after the
   input; where it says so then, the verdict says that more may come;
+- after a key that may be a hot key, or that changed nothing, a program that has yet to read what the server sent it is waited
+  for until a second after the key, whatever windows it has; where it has not read by then, the verdict says that more may come;
 - an application that has set a timer since, which may be for a part of its answer, is not waited for, but the verdict says so;
 - no relevant change within `Settle.reaction` after the input, and a probe sent towards the end of that time was answered:
   settled, nothing changed;
@@ -90,11 +92,12 @@ class Activity(StrEnum):
     SLEEPING = "sleeping"
     """A command that its terminal waits for sleeps for a time, and goes on by itself."""
     TIMED = "timed"
-    """Nothing, but it has set a timer since the action began, or has asked over the network and got no answer in time."""
+    """Nothing, but it has set a timer since the action began, got no answer over the network in time, or some program has not
+    read a key in time."""
     AWAITING = "awaiting"
     """It has asked over the network since the action began, and waits for the answer."""
     COMPUTING = "computing"
-    """It computes, waits for a processor, or has not yet read what it was sent."""
+    """It computes, waits for a processor, or has not yet read what it was sent; or another program has not, of a key."""
 
 
 class Lag(NamedTuple):

@@ -86,6 +86,11 @@ class Machine:
             self._moves += 1
         return relevant
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether anything relevant has changed so far."""
+        return self._last is not None
+
     def probed(self, at: float) -> None:
         """Report that a probe was sent at `at`."""
         self._probed = at

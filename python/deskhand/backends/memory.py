@@ -148,8 +148,9 @@ class MemoryBackend:
     def take_stock(self) -> None:
         """Do nothing: there is no application."""
 
-    def activity(self) -> Activity:
+    def activity(self, *, changed: bool) -> Activity:
         """Rest: there is no application."""
+        del changed
         return Activity.UNKNOWN
 
     def double_click_time(self) -> float | None:

@@ -135,9 +135,10 @@ class Backend(Protocol):
     def take_stock(self) -> None:
         """Note that an action is about to begin: what applications have done since the last wait they do on their own."""
 
-    def activity(self) -> Activity:
+    def activity(self, *, changed: bool) -> Activity:
         """What the application that got `probe`, or what it started, does now beyond what it does on its own.
 
+        Where nothing has `changed`, also whether another program has yet to read a key that was sent (its hot key).
         Unknown where it runs on another machine.
         """
 

@@ -214,9 +214,12 @@ class Watch:
             for _ in range(answers):
                 machine.answered(now)
             if machine.wants_look(now):
-                machine.looked(now, self._backend.activity(), says_wait=not self._waited and self._says_wait())
+                activity = self._backend.activity(changed=machine.has_changed)
+                machine.looked(now, activity, says_wait=not self._waited and self._says_wait())
             result = machine.result(now)
             if result is not None:
+                if result.settled and self._shows_more(machine, relevant):
+                    continue
                 return result
             if machine.wants_probe(now):
                 probe = self._backend.probe(at_pointer=at_pointer, window=window)
@@ -228,6 +231,16 @@ class Watch:
             else:
                 self.check_stop()
                 self._backend.wait(machine.wait(now))
+
+    def _shows_more(self, machine: Machine, relevant: list[tuple[float, list[Rect]]]) -> bool:
+        """Whether a look finds a relevant change: this thread may not have run since before the screen changed."""
+        if self._backend.lag.frame:
+            # What is seen lags behind; a probe is answered after the changes.
+            return False
+        before = len(relevant)
+        self._backend.look()
+        self._report(machine, relevant)
+        return len(relevant) > before
 
     def _report(self, machine: Machine, relevant: list[tuple[float, list[Rect]]]) -> None:
         for at, rects in self._news():

@@ -263,16 +263,17 @@ impl Display {
 
     /// What the application that [`Display::ping`] looked at, and what it started, did just now beyond what it does on its own, as far
     /// as this machine can tell: a toolkit may answer a ping before it has drawn what came before it. A window manager that holds a
-    /// click back is at work too, and so is a button that a key has pressed.
+    /// click back is at work too, and so is a button that a key has pressed. Where nothing has `changed`, a client that has yet to read
+    /// a key counts as at work for a second: it may be a hot key of its.
     ///
     /// # Errors
     ///
     /// [`Error::LayoutChanged`] when the layout was changed since keys were typed into a window that cannot be pinged, once;
     /// [`Error::Lost`].
-    pub fn activity(&self) -> Result<Activity> {
+    pub fn activity(&self, changed: bool) -> Result<Activity> {
         self.with(|state, wire| {
             state.check_unproved(wire)?;
-            state.activity(wire)
+            state.activity(wire, changed)
         })
     }
 

@@ -322,7 +322,7 @@ fn drive(ours: UnixStream, kind: u8, calls: &[u8]) -> Result<()> {
             5 => display.resize(Size { w: u32::from(*call), h: 20 })?,
             6 => drop(display.wait(Duration::from_millis(1))?),
             7 => display.release(&[])?,
-            8 => drop((display.pressed()?, display.activity()?, display.has_window_manager()?)),
+            8 => drop((display.pressed()?, display.activity(true)?, display.has_window_manager()?)),
             _ => display.look()?,
         }
     }

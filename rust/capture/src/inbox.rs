@@ -10,12 +10,13 @@ const HEADER: usize = 16;
 const QUERY: usize = HEADER + 24;
 /// Of an answer's message, before its attributes.
 const MESSAGE: usize = HEADER + 16;
+const INODE: usize = HEADER + 4;
 const MOST_ANSWER: usize = 512;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
-const SHOW_NAME: u32 = 1;
-const SHOW_PEER: u32 = 4;
-const SHOW_QUEUES: u32 = 16;
+pub(crate) const SHOW_NAME: u32 = 1;
+pub(crate) const SHOW_PEER: u32 = 4;
+pub(crate) const SHOW_QUEUES: u32 = 16;
 const NAME: u16 = 0;
 const PEER: u16 = 2;
 const QUEUES: u16 = 4;
@@ -31,32 +32,26 @@ pub(crate) struct Inbox {
 
 /// The kernel's report on one socket of this machine.
 #[derive(Default)]
-struct Told {
-    name: Vec<u8>,
-    peer: u32,
-    unread: u32,
+pub(crate) struct Told {
+    pub(crate) socket: u32,
+    /// A server listens at a path, and at the same name as an abstract one: without the zero that such a name begins with.
+    pub(crate) name: Vec<u8>,
+    pub(crate) peer: u32,
+    pub(crate) unread: u32,
 }
 
 impl Inbox {
     /// Those of `process`, to the server at the other end of `ours`; `None` where the kernel does not report them.
     pub(crate) fn of(process: u32, ours: BorrowedFd<'_>) -> Option<Self> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()?;
-        let mut inbox = Self { netlink, connections: Vec::new() };
-        let server = |inbox: &Self, socket: u32| {
-            let peer = inbox.ask(socket, SHOW_PEER)?.peer;
-            let name = inbox.ask(peer, SHOW_NAME)?.name;
-            // A server listens at a path, and at the same name as an abstract one.
-            let name: Vec<u8> = name.into_iter().filter(|&byte| byte != 0).collect();
-            (!name.is_empty()).then_some(name)
-        };
-        let display = server(&inbox, u32::try_from(fstat(ours).ok()?.st_ino).ok()?)?;
+        let mut inbox = Self { netlink: kernel()?, connections: Vec::new() };
+        let display = server_of(&inbox.netlink, u32::try_from(fstat(ours).ok()?.st_ino).ok()?)?;
         let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten().take(MOST_FILES);
         let sockets = files.filter_map(|file| {
             let link = fs::read_link(file.path()).ok()?;
             link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u32>().ok()
         });
-        let found: Vec<u32> = sockets.filter(|&socket| server(&inbox, socket).as_ref() == Some(&display)).collect();
+        let is_shown = |&socket: &u32| server_of(&inbox.netlink, socket).as_ref() == Some(&display);
+        let found: Vec<u32> = sockets.filter(is_shown).collect();
         // Of several, one may never be read; with one only, its unread bytes are the window's.
         let sole = found.len() == 1;
         let left = |socket| if sole { 0 } else { inbox.unread(socket) };
@@ -71,41 +66,59 @@ impl Inbox {
     }
 
     fn unread(&self, socket: u32) -> u32 {
-        self.ask(socket, SHOW_QUEUES).map_or(0, |told| told.unread)
-    }
-
-    fn ask(&self, socket: u32, show: u32) -> Option<Told> {
-        let mut query = Vec::with_capacity(QUERY);
-        query.extend((QUERY as u32).to_ne_bytes());
-        query.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-        query.extend(NLM_F_REQUEST.to_ne_bytes());
-        query.extend([0; 8]);
-        query.extend([AddressFamily::UNIX.as_raw() as u8, 0, 0, 0]);
-        // In any state; for any socket with this number.
-        for word in [u32::MAX, socket, show, u32::MAX, u32::MAX] {
-            query.extend(word.to_ne_bytes());
-        }
-        send(&self.netlink, &query, SendFlags::empty()).ok()?;
-        let mut answer = [0; MOST_ANSWER];
-        // The kernel has answered when it has taken the request.
-        let (length, _) = recv(&self.netlink, &mut answer, RecvFlags::DONTWAIT).ok()?;
-        told(answer.get(..length)?)
+        ask(&self.netlink, socket, SHOW_QUEUES).map_or(0, |told| told.unread)
     }
 }
 
+/// A socket over which the kernel tells of others.
+pub(crate) fn kernel() -> Option<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()
+}
+
+/// The name of the server at the other end of a socket.
+pub(crate) fn server_of(kernel: &OwnedFd, socket: u32) -> Option<Vec<u8>> {
+    let peer = ask(kernel, socket, SHOW_PEER)?.peer;
+    let name = ask(kernel, peer, SHOW_NAME)?.name;
+    (!name.is_empty()).then_some(name)
+}
+
+fn ask(kernel: &OwnedFd, socket: u32, show: u32) -> Option<Told> {
+    // In any state.
+    send(kernel, &question(NLM_F_REQUEST, u32::MAX, socket, show), SendFlags::empty()).ok()?;
+    let mut answer = [0; MOST_ANSWER];
+    // The kernel has answered when it has taken the request.
+    let (length, _) = recv(kernel, &mut answer, RecvFlags::DONTWAIT).ok()?;
+    told(answer.get(..length)?)
+}
+
+/// Asks for the socket with this number, or for a list.
+pub(crate) fn question(flags: u16, states: u32, socket: u32, show: u32) -> Vec<u8> {
+    let mut query = Vec::with_capacity(QUERY);
+    query.extend((QUERY as u32).to_ne_bytes());
+    query.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    query.extend(flags.to_ne_bytes());
+    query.extend([0; 8]);
+    query.extend([AddressFamily::UNIX.as_raw() as u8, 0, 0, 0]);
+    for word in [states, socket, show, u32::MAX, u32::MAX] {
+        query.extend(word.to_ne_bytes());
+    }
+    query
+}
+
 /// Reads an answer; `None` if it says that there is no such socket.
-fn told(answer: &[u8]) -> Option<Told> {
+pub(crate) fn told(answer: &[u8]) -> Option<Told> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let half = |bytes: &[u8], at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
     if half(answer, 4)? != SOCK_DIAG_BY_FAMILY {
         return None;
     }
     let mut attributes = answer.get(MESSAGE..word(answer, 0)? as usize)?;
-    let mut told = Told::default();
+    let mut told = Told { socket: word(answer, INODE)?, ..Told::default() };
     while let (Some(length), Some(kind)) = (half(attributes, 0), half(attributes, 2)) {
         let value = attributes.get(4..usize::from(length))?;
         match kind {
-            NAME => told.name = value.to_vec(),
+            NAME => told.name = value.iter().copied().filter(|&byte| byte != 0).collect(),
             PEER => told.peer = word(value, 0)?,
             QUEUES => told.unread = word(value, 0)?,
             _ => {}

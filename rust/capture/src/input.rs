@@ -23,6 +23,9 @@ const CLICK_PERIOD: Duration = Duration::from_micros(200);
 const BUTTONS: std::ops::RangeInclusive<u8> = 1..=9;
 /// `space`, `Return`, `KP_Space`, `KP_Enter`, `ISO_Enter`; `Alt_L` and `Alt_R`, with which letters do.
 const ACTIVATING_KEYS: [u32; 7] = [0x20, 0xff0d, 0xff80, 0xff8d, 0xfe34, 0xffe9, 0xffea];
+/// `Print`; the function keys; `Control_L` and `Control_R`; `Meta_L` to `Hyper_R`; the keys of multimedia keyboards.
+const HOT_KEYS: [std::ops::RangeInclusive<u32>; 5] =
+    [0xff61..=0xff61, 0xffbe..=0xffe0, 0xffe3..=0xffe4, 0xffe7..=0xffee, 0x1008_0000..=0x1008_ffff];
 
 impl State {
     /// Sends `events`, in order, and returns after the server has processed them; returns what did not reach its
@@ -33,6 +36,7 @@ impl State {
         let before = self.before(wire)?;
         if has_keys {
             self.typed = Some((Instant::now(), before.focus));
+            self.hot = may_be_hot(events);
         }
         self.activated = None;
         self.drain(wire)?;
@@ -140,6 +144,13 @@ impl State {
         }
         Ok(!self.released.is_empty())
     }
+}
+
+/// True when these events press a key that others than the focused application may have taken for themselves.
+fn may_be_hot(events: &[Event]) -> bool {
+    events
+        .iter()
+        .any(|event| matches!(event, Event::Key(keysym, true) if HOT_KEYS.iter().any(|keys| keys.contains(keysym))))
 }
 
 /// True when these events press a key that may press the button of a dialog.

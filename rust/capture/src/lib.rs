@@ -7,6 +7,7 @@
 //! process are independent of each other.
 
 mod bindings;
+mod clients;
 mod clipboard;
 mod conn;
 mod consumption;

@@ -12,6 +12,7 @@ use x11rb::protocol::xfixes::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Mapping, Window};
 use x11rb::protocol::{ErrorKind, Event as XEvent};
 
+use crate::clients::{Behind, Clients};
 use crate::consumption::Unread;
 use crate::error::{Error, Result, x_error};
 use crate::grab::Grabber;
@@ -59,6 +60,8 @@ pub(crate) struct State {
     pub(crate) held_up: bool,
     /// When keys were last sent, and the focus then, as the server reported it.
     pub(crate) typed: Option<(Instant, Window)>,
+    /// Whether those may be somebody's hot key.
+    pub(crate) hot: bool,
     /// When keys were last sent that may press a button, or their application was last seen at work on them.
     pub(crate) activated: Option<Instant>,
     /// A window of ours that is never mapped.
@@ -74,6 +77,8 @@ pub(crate) struct State {
     /// Buttons that were released, and are pressed for the server still.
     pub(crate) released: Vec<u8>,
     pub(crate) work: Work,
+    /// The other clients of the server, once they were looked for.
+    clients: Option<Clients>,
     /// Counts what wakes a waiting caller: answered pings, changed window lists.
     signals: u64,
     /// How many of them have woken a caller; the rest may have been read by another call.
@@ -94,6 +99,7 @@ impl State {
             unread: None,
             held_up: false,
             typed: None,
+            hot: false,
             activated: None,
             unmapped: None,
             pings: Pings::default(),
@@ -103,6 +109,7 @@ impl State {
             input: x11rb::NONE,
             released: Vec::new(),
             work: Work::default(),
+            clients: None,
             signals: 0,
             signals_told: 0,
             error: None,
@@ -311,11 +318,16 @@ impl State {
     }
 
     /// The work of the processes behind the window that got the latest input; see `Display::activity`.
-    pub(crate) fn activity(&mut self, wire: &Wire) -> Result<Activity> {
+    pub(crate) fn activity(&mut self, wire: &Wire, changed: bool) -> Result<Activity> {
         if self.is_held_back(wire)? {
             return Ok(Activity::Computing);
         }
-        let activity = self.work.activity();
+        let activity = match self.work.activity() {
+            at_rest @ (Activity::Unknown | Activity::Resting) if self.hot || !changed => {
+                self.unless_unread(wire, at_rest)
+            }
+            activity => activity,
+        };
         let Some(activated) = self.activated else { return Ok(activity) };
         if activity == Activity::Computing {
             self.activated = Some(Instant::now());
@@ -329,6 +341,18 @@ impl State {
             }
         }
         Ok(activity)
+    }
+
+    /// What the application does, unless another client has yet to read a key of the latest action, which may be a hot key of its.
+    fn unless_unread(&mut self, wire: &Wire, activity: Activity) -> Activity {
+        let Some(since) = self.typed.and_then(|(sent, _)| self.work.since_keys(sent)) else { return activity };
+        let ours = wire.server.conn.stream();
+        let clients = self.clients.get_or_insert_with(|| Clients::of(ours.as_fd()));
+        match clients.are_behind(since) {
+            Behind::No => activity,
+            Behind::Yes => Activity::Computing,
+            Behind::Late => Activity::Timed,
+        }
     }
 
     /// Pings `window`, or the one that gets the input; see `Display::ping`.

@@ -251,6 +251,11 @@ impl Work {
         (self.ended, self.turned) = (None, None);
     }
 
+    /// How long ago the keys of the latest action were sent, if it has sent any.
+    pub(crate) fn since_keys(&self, sent: Instant) -> Option<Duration> {
+        self.acted.is_some_and(|acted| sent >= acted).then(|| sent.elapsed())
+    }
+
     /// Takes note of what the process of a window that answers no pings has not read.
     fn note_unread(&mut self, now: &Sample) {
         let Some((main, inbox)) = &self.inbox else { return };

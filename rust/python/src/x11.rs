@@ -205,8 +205,8 @@ impl X11 {
         self.call(py, Display::take_stock)
     }
 
-    fn activity(&self, py: Python<'_>) -> PyResult<&'static str> {
-        let activity = self.call(py, Display::activity)?;
+    fn activity(&self, py: Python<'_>, changed: bool) -> PyResult<&'static str> {
+        let activity = self.call(py, |display| display.activity(changed))?;
         Ok(match activity {
             Activity::Unknown => "unknown",
             Activity::Resting => "resting",

@@ -289,8 +289,9 @@ class VncBackend:
     def take_stock(self) -> None:
         """Do nothing: a server does not report what its applications compute."""
 
-    def activity(self) -> Activity:
+    def activity(self, *, changed: bool) -> Activity:
         """Unknown: a server does not report what its applications compute."""
+        del changed
         return Activity.UNKNOWN
 
     def double_click_time(self) -> float | None:

@@ -289,11 +289,11 @@ class X11Backend:
             self._throttle.note()
         self._x11.take_stock()
 
-    def activity(self) -> Activity:
+    def activity(self, *, changed: bool) -> Activity:
         """As the processes on this machine show it; see `Backend.activity`."""
         if self._throttle is not None and self._throttle.is_out_of_time(self.screen.generation):
             return Activity.COMPUTING
-        return Activity(self._x11.activity())
+        return Activity(self._x11.activity(changed))
 
     def double_click_time(self) -> float | None:
         """The time that a settings daemon publishes."""

@@ -48,7 +48,8 @@ pub enum Activity {
     Ticking,
     /// A command of a terminal sleeps for a time, and goes on by itself.
     Sleeping,
-    /// Nothing, but it has set a timer since the action began, or has asked over the network and got no answer in time.
+    /// Nothing, but it has set a timer since the action began, got no answer over the network in time, or a client of the server has
+    /// not read a key in time.
     Timed,
     /// They have asked over the network since the action began, and wait for the answer.
     Awaiting,

@@ -1,0 +1,83 @@
+"""Settling after a hot key: nobody tells which program gets it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand import KeyPress, Reason
+from faults.helpers import starved, until, window_expected
+from zoo.stages import need_module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# As window managers and their like do: nobody can see who has started what they start.
+LAUNCHER = """
+import os, signal, sys
+from Xlib import X, XK, display
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+server = display.Display()
+key, mode = server.keysym_to_keycode(XK.XK_Return), X.GrabModeAsync
+server.screen().root.grab_key(key, X.Mod1Mask, False, mode, mode)
+server.sync()
+print(flush=True)
+while True:
+    if server.next_event().type == X.KeyPress and not os.fork():
+        if not os.fork():
+            os.execv(sys.argv[1], sys.argv[1:])
+        os._exit(0)
+"""
+# It computes for a few tenths of a second before it shows a window.
+DIALOG = """
+import gi
+gi.require_version("Gtk", "3.0")
+from gi.repository import Gtk
+Gtk.MessageDialog(text="Hello", buttons=Gtk.ButtonsType.OK).run()
+"""
+# Nobody waits this long; it only ends a test that would hang.
+PATIENT = deskhand.Settle(timeout=20.0)
+
+
+@pytest.fixture
+def launcher(desktop: deskhand.Desktop) -> Iterator[int]:
+    """The process that starts a dialog for Alt+Return, while an xterm has the focus."""
+    with window_expected(desktop):
+        desktop.start(["xterm", "+bc"])
+    argv = [sys.executable, "-c", LAUNCHER, need_module("gi", "python3-gi"), "-c", DIALOG]
+    with subprocess.Popen(argv, env=dict(desktop._core.environment), stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout is not None
+        try:
+            assert launcher.stdout.readline()
+            yield launcher.pid
+        finally:
+            launcher.kill()
+
+
+@pytest.mark.parametrize("slices", [None, (0.3, 60.0)], ids=["quiet", "starved"])
+def test_a_program_that_a_hot_key_starts_is_waited_for(
+    desktop: deskhand.Desktop, launcher: int, slices: tuple[float, float] | None
+) -> None:
+    with contextlib.nullcontext() if slices is None else starved(launcher, *slices):
+        for count in range(2, 5):
+            seen = desktop.perform(KeyPress(("alt+Return",)), settle=PATIENT)
+            assert (seen.settled, seen.reason) == (True, Reason.QUIET)
+            assert len(desktop.windows.list()) == count
+
+
+def test_a_hot_key_that_nobody_has_read_is_told_and_holds_up_once(desktop: deskhand.Desktop, launcher: int) -> None:
+    os.kill(launcher, signal.SIGSTOP)
+    seen = desktop.perform(KeyPress(("alt+Return",)))
+    assert (seen.reason, seen.may_change) == (Reason.UNCHANGED, True)
+    assert seen.elapsed.settle > 0.9
+    again = desktop.perform(KeyPress(("shift",)))
+    assert (again.reason, again.may_change) == (Reason.UNCHANGED, False)
+    os.kill(launcher, signal.SIGCONT)
+    until(lambda: len(desktop.windows.list()) == 2, 20.0, "the dialog")
