@@ -17,7 +17,7 @@ use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, Eve
 use crate::error::{Error, Result};
 use crate::grab::{Grabber, Method};
 use crate::lease::take_lease;
-use crate::monitors::XWAYLAND_NOTE;
+use crate::monitors::{MonitorInfo, XWAYLAND_NOTE};
 use crate::reach::Missed;
 use crate::server::{Server, Target};
 use crate::state::State;
@@ -337,16 +337,16 @@ impl Display {
     ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn has_window_manager(&self) -> Result<bool> {
-        self.with(|state, wire| {
-            let manager = wire.server.manager()?;
-            if manager != state.manager {
-                if manager.is_some() {
-                    wire.server.await_manager(wire)?;
-                }
-                state.manager = manager;
-            }
-            Ok(manager.is_some())
-        })
+        self.with(State::has_manager)
+    }
+
+    /// See [`Server::monitors`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] or [`Error::Interrupted`].
+    pub fn monitors(&self) -> Result<Vec<MonitorInfo>> {
+        self.with(|_, wire| wire.server.monitors())
     }
 
     /// Changes the size of the screen where the server can (Xvfb: up to the size it was started with).

@@ -10,6 +10,7 @@ use x11rb::protocol::xproto::{
 
 use crate::error::Result;
 use crate::server::Server;
+use crate::state::State;
 use crate::windows::{MAX_LIST, gone};
 use crate::wire::Wire;
 
@@ -17,6 +18,20 @@ const SOURCE_PAGER: u32 = 2;
 /// How long to wait for a window manager that has shown itself, and how often to check.
 const MANAGER_LIMIT: Duration = Duration::from_secs(2);
 const MANAGER_PERIOD: Duration = Duration::from_millis(3);
+
+impl State {
+    /// Whether a window manager runs that follows EWMH; a new one is waited for.
+    pub(crate) fn has_manager(&mut self, wire: &Wire) -> Result<bool> {
+        let manager = wire.server.manager()?;
+        if manager != self.manager {
+            if manager.is_some() {
+                wire.server.await_manager(wire)?;
+            }
+            self.manager = manager;
+        }
+        Ok(manager.is_some())
+    }
+}
 
 impl Server {
     /// The window by which a window manager that follows EWMH shows that it runs.

@@ -4,14 +4,11 @@ use x11rb::connection::RequestConnection;
 use x11rb::protocol::randr::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::ConnectionExt as _;
 
-use crate::display::Display;
 use crate::error::{Error, Result};
 use crate::replies;
-use crate::server::Server;
+use crate::server::{Server, XWAYLAND};
 use crate::windows::gone;
 
-/// Xwayland's own extension, since 23.1.
-pub(crate) const XWAYLAND: &str = "XWAYLAND";
 /// What the status says of such a server.
 pub(crate) const XWAYLAND_NOTE: &str = "this X server is Xwayland: windows of Wayland applications are not in its picture, and where \
     it is rootless, as compositors start it, windows of X applications are not either; connect to the compositor's VNC server \
@@ -28,17 +25,6 @@ pub struct MonitorInfo {
     pub rect: (i32, i32, u32, u32),
     /// True for the one that is called primary.
     pub primary: bool,
-}
-
-impl Display {
-    /// See [`Server::monitors`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`] or [`Error::Interrupted`].
-    pub fn monitors(&self) -> Result<Vec<MonitorInfo>> {
-        self.with(|_, wire| wire.server.monitors())
-    }
 }
 
 impl Server {

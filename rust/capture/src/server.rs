@@ -19,10 +19,11 @@ use x11rb::rust_connection::{DefaultStream, RustConnection};
 
 pub use crate::conn::Conn;
 use crate::error::{Error, InterruptedMark, Result, connect_error};
-use crate::monitors::XWAYLAND;
 use crate::replies;
 use crate::stream::{BoundedStream, SILENCE_LIMIT};
 
+/// Xwayland's own extension, since 23.1.
+pub(crate) const XWAYLAND: &str = "XWAYLAND";
 /// How often a listener whose queue is full is tried again.
 const QUEUE_PERIOD: Duration = Duration::from_millis(5);
 
