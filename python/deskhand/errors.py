@@ -547,12 +547,14 @@ class TaskError(EpisodeError):
     Attributes:
         task: Its name, or where it was looked for.
         reason: What is wrong with it.
+        cannot_run: The desktop lacks what it needs: an episode ends with the cause `cannot_run`, and is not tried again.
     """
 
-    def __init__(self, task: str, reason: str, hint: str = "") -> None:
+    def __init__(self, task: str, reason: str, hint: str = "", *, cannot_run: bool = False) -> None:
         super().__init__(f"task {task}: {reason}", hint)
         self.task = task
         self.reason = reason
+        self.cannot_run = cannot_run
 
 
 class LedgerError(EpisodeError):

@@ -43,7 +43,7 @@ def test_the_table_names_what_was_scored_otherwise() -> None:
     def result(score: float = 0.0, **parts: Any) -> dict[str, Any]:
         return {"valid": True, "score": score, "cause": None, "detail": "", "times": {"total": 2.04}, **parts}
 
-    lacking = result(valid=False, cause="setup_failed", detail="TaskError: a program is missing: vlc: choose another")
+    lacking = result(valid=False, cause="cannot_run", detail="TaskError: a program is missing: vlc: choose another")
     failed = result(valid=False, cause="evaluator_failed")
     names = ["chrome/99146c54", "os/1", "os/2", "os/3", "os/b3d4a89c", "vlc/1"]
     right = dict(zip(names, [result(1.0), result(1.0), result(0.5), failed, result(1.0), lacking], strict=True))

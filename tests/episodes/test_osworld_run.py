@@ -362,8 +362,9 @@ def test_tasks_are_played_and_graded_as_upstream_does(
         "absent", config=[{"type": "download", "parameters": {"files": [{"url": f"{HUB}no", "path": "/a"}]}}]
     )
     never = task_data("never", evaluator={"func": "infeasible"})
-    name = write_checkout(tmp_path, {"os": [data, absent, never, task_data("broken", evaluator=1)]})
-    text, lacking, infeasible, broken = find_tasks([name])
+    bare = task_data("bare", config=[{"type": "launch", "parameters": {"command": ["no-such-program"]}}])
+    name = write_checkout(tmp_path, {"os": [data, absent, never, bare, task_data("broken", evaluator=1)]})
+    text, lacking, infeasible, bare_task, broken = find_tasks([name])
     homes = []
 
     def nothing(episode: Episode) -> None:
@@ -385,6 +386,10 @@ def test_tasks_are_played_and_graded_as_upstream_does(
         result = played(task, pool, nothing)
         assert (result["valid"], result["cause"], result["times"]["reset"]) == (False, Cause.CANNOT_RUN, 0.0)
         assert said in result["detail"]
+    # Which programs a desktop has is known when it is there.
+    result = played(bare_task, pool, nothing)
+    assert (result["valid"], result["cause"]) == (False, Cause.CANNOT_RUN), result
+    assert "a program is missing: no-such-program" in result["detail"]
 
 
 def test_the_environment_grades_what_cannot_be_done(tmp_path: Path) -> None:

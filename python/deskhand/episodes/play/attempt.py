@@ -27,7 +27,16 @@ from deskhand.episodes.play.supervision import Stop, SupervisedThread
 from deskhand.episodes.record.end_state import EndState, KeepingContext
 from deskhand.episodes.tasks.context import TaskContext
 from deskhand.episodes.tasks.task import Grade, instance_seed
-from deskhand.errors import BackendError, DeskhandError, DeskhandTimeout, DesktopLost, EpisodeError, LaunchFailed, shown
+from deskhand.errors import (
+    BackendError,
+    DeskhandError,
+    DeskhandTimeout,
+    DesktopLost,
+    EpisodeError,
+    LaunchFailed,
+    TaskError,
+    shown,
+)
 from deskhand.machine.program import Program
 
 if TYPE_CHECKING:
@@ -389,6 +398,8 @@ class _Attempt:
             raise _Over(Cause.DESKTOP_START, described(error), error)
         if desktop is not None and (gone := _gone(desktop)):
             raise _Over(Cause.DESKTOP_LOST, f"{gone} (seen after {described(error)})")
+        if isinstance(error, TaskError) and error.cannot_run:
+            failed = Cause.CANNOT_RUN
         raise _Over(failed, described(error), error)
 
     @contextlib.contextmanager

@@ -75,9 +75,10 @@ class OSWorldTask(ForeignTask):
         task = self._task()
         needs = needs_of(task, load_table())
         if missing := lacking_programs(context, needs.programs):
-            raise TaskError(self.name, f"a program is missing: {', '.join(missing)}", "choose another --image")
+            hint = "choose another --image" if context.desktop.has_machine else "install it, or use --backend docker"
+            raise TaskError(self.name, f"a program is missing: {', '.join(missing)}", hint, cannot_run=True)
         if not context.desktop.has_machine and (why := only_in_containers(needs)):
-            raise TaskError(self.name, "; ".join(why), "--backend docker")
+            raise TaskError(self.name, "; ".join(why), "--backend docker", cannot_run=True)
         prepare(context)
         Steps(context, find_assets()).carry_out(task.setup)
 
