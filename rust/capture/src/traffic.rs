@@ -24,6 +24,9 @@ const MOST_CONNECTIONS: usize = 2000;
 /// Addresses that are remembered.
 const MOST_ADDRESSES: usize = 256;
 
+/// The ports of X servers (displays 0 to 99), and of `ssh -X`: nobody answers what is drawn.
+const X11_PORTS: std::ops::RangeInclusive<u16> = 6000..=6099;
+
 const ESTABLISHED: u8 = 1;
 const SYN_SENT: u8 = 2;
 const LISTEN: u8 = 10;
@@ -161,8 +164,8 @@ impl Traffic {
         if comes { Awaited::Answer } else { awaited }
     }
 
-    /// The connections of this machine that were not made to one of its servers, which sends last when it has answered; `None`
-    /// where the kernel does not tell.
+    /// The connections of this machine that were not made to one of its servers, which sends last when it has answered, nor to an X
+    /// server; `None` where the kernel does not tell.
     fn connections(&mut self) -> Option<Vec<Connection>> {
         if let Kernel::Unasked = self.kernel {
             let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
@@ -175,7 +178,8 @@ impl Traffic {
             return None;
         };
         let servers: Vec<[u8; 2]> = found.iter().filter(|one| one.state == LISTEN).map(|one| one.port).collect();
-        found.retain(|one| !servers.contains(&one.port));
+        let draws = |one: &Connection| X11_PORTS.contains(&u16::from_be_bytes([one.address[1], one.address[2]]));
+        found.retain(|one| !servers.contains(&one.port) && !draws(one));
         Some(found)
     }
 }
