@@ -13,7 +13,7 @@ from deskhand import DoubleClick, Drag, LeftClick, LeftMouseDown, LeftMouseUp, M
 from faults.helpers import starved
 from faults.scale import EVIDENCE
 from integration.apps import until
-from integration.pointed import POINTED
+from integration.pointed import POINTED, Page
 from soak import soaked
 
 if TYPE_CHECKING:
@@ -101,6 +101,19 @@ def test_what_is_dragged_is_dropped(
         with kept(pointed, slices):
             unanswered = way(pointed.desktop, pointed.at(pointed.source), pointed.at(pointed.target))
         assert unanswered or ["drop", "hello"] in pointed.news("drop")
+
+
+@WAYS
+def test_what_is_dragged_to_a_small_target_is_dropped(
+    app: Callable[[str], Pointed],
+    way: Callable[[deskhand.Desktop, tuple[int, int], tuple[int, int]], bool],
+) -> None:
+    """Chromium asks an element at the second motion over it, and has its answer at the third."""
+    pointed = app("chromium")
+    assert isinstance(pointed, Page)
+    assert pointed.source is not None
+    unanswered = way(pointed.desktop, pointed.at(pointed.source), pointed.at(pointed.speck))
+    assert unanswered or ["drop", "hello"] in pointed.news("drop")
 
 
 @pytest.mark.parametrize("name", WITH_DROP)

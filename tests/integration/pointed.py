@@ -155,20 +155,23 @@ canvas, div { position: absolute }
 canvas { left: 0; top: 0; background: #eee }
 #source, #target { top: 100px; width: 80px; height: 80px; background: #cde }
 #source { left: 210px } #target { left: 310px }
+#speck { left: 350px; top: 30px; width: 6px; height: 6px; background: #48c }
 #under, #menu { left: 210px; top: 10px; width: 100px; height: 30px; background: #ccc }
 #under { top: 40px; background: #c99 }
 #item { display: none; left: 0; top: 30px; width: 100px; height: 30px; background: #9c9 }
 #menu:hover #item { display: block }
 </style>
 <canvas id="canvas" width="200" height="300"></canvas>
-<div id="source" draggable="true">source</div><div id="target">target</div>
+<div id="source" draggable="true">source</div><div id="target">target</div><div id="speck"></div>
 <div id="under">under</div><div id="menu">menu<div id="item">item</div></div>
 <script>
 let told = Promise.resolve();
 const say = (...what) => { told = told.then(() => fetch('/say', {method: 'POST', body: JSON.stringify(what)})); };
 source.ondragstart = event => { event.dataTransfer.setData('text/plain', 'hello'); say('begin'); };
-target.ondragover = event => event.preventDefault();
-target.ondrop = event => { event.preventDefault(); say('drop', event.dataTransfer.getData('text/plain')); };
+for (const place of [target, speck]) {
+  place.ondragover = event => event.preventDefault();
+  place.ondrop = event => { event.preventDefault(); say('drop', event.dataTransfer.getData('text/plain')); };
+}
 item.onclick = event => { say('item'); event.stopPropagation(); };
 under.onclick = event => say('under');
 const pen = canvas.getContext('2d');
@@ -259,8 +262,10 @@ class _Qt(Pointed):
         super().__init__(desktop, home, _QT, ("/usr/bin/python3", "python3-pyqt5"))
 
 
-class _Page(Pointed):
+class Page(Pointed):
     menu, item = (230, 25), (250, 55)
+    # A target of a few pixels.
+    speck = 353, 33
 
     def __init__(self, desktop: deskhand.Desktop, home: Path) -> None:
         self._told: list[list[Any]] = []
@@ -294,5 +299,5 @@ POINTED: Mapping[str, Callable[[deskhand.Desktop, Path], Pointed]] = {
     "tk": _Tk,
     "gtk": _Gtk,
     "qt": _Qt,
-    "chromium": _Page,
+    "chromium": Page,
 }

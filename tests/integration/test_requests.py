@@ -118,7 +118,7 @@ def test_a_server_that_does_not_answer_is_given_up(
     told = []
     for _ in range(4):
         asked = server.asked
-        seen = desktop.perform(LeftClick(button))
+        seen = desktop.perform(LeftClick(button), settle=deskhand.Settle(timeout=20.0))
         assert seen.settled
         assert until(lambda asked=asked: server.asked > asked)  # type: ignore[misc] # of a default mypy learns no type
         told.append(seen.may_change)

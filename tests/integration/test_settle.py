@@ -347,7 +347,9 @@ def test_a_pointer_that_says_wait_is_waited_for(desktop: deskhand.Desktop) -> No
     desktop.perform(Move((window.rect.x + 150, window.rect.y + 150)))
     for _ in range(3):
         seen = desktop.perform(KeyPress(("w",)))
-        assert (seen.reason, seen.may_change, seen.pointer_shape) == (Reason.QUIET, False, "default")
+        # On a busy machine the pointer may say so for longer than it is believed.
+        assert seen.may_change or (seen.reason, seen.pointer_shape) == (Reason.QUIET, "default")
+        assert until(lambda: desktop.perform().pointer_shape == "default", PATIENCE, "the answer")
     seen = desktop.perform(KeyPress(("b",)))
     assert (seen.reason, seen.may_change, seen.pointer_shape) == (Reason.UNCHANGED, True, "wait")
     # It says no more than before.

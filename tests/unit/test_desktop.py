@@ -441,7 +441,7 @@ def test_presses_of_a_callers_own_timing_do_not_wait(desktop: Desktop, clock: Cl
     desktop.perform(Move((90, 50)), LeftMouseUp(), settle=False)
     begun = clock.now
     desktop.perform(LeftMouseDown((50, 50)), settle=False)
-    assert clock.now - begun >= 0.3, "the pointer was elsewhere: that was a drag"
+    assert clock.now - begun >= 0.25, "the pointer was elsewhere: that was a drag"
 
 
 @pytest.mark.parametrize(("told", "least"), [(1.2, 1.2), (0.1, 0.5), (9999.0, 5.0)])
@@ -493,7 +493,7 @@ def test_a_move_drags_what_an_earlier_call_has_pressed(desktop: Desktop, backend
     desktop.perform(LeftMouseUp(), settle=False)
     moves = [event.x for event in backend.events if isinstance(event, PointerMove)]
     assert moves[:2] == [10, 26], "past any threshold, and no further"
-    assert moves[-2:] == [106, 110], "the target is told twice"
+    assert moves[-3:] == [108, 109, 110], "the target is told three times"
     assert all(later - earlier <= 20 for earlier, later in pairwise(moves))
     backend.events.clear()
     desktop.perform(Move((10, 10)), settle=False)

@@ -59,8 +59,9 @@ _DRAG_STEPS = 60
 _DRAG_PACE = 0.004
 # How far a pointer must move before its button drags: 8 pixels in GTK and openbox, 10 in Qt, 40 for a link in Chromium.
 _THRESHOLDS = (16, 48)
-# A drop goes to the window that the motion before it reached, so the last few pixels are a motion of their own.
-_DRAG_END = 4
+# A drop goes to what the motion before it reached. Chromium enters an element at one motion, asks it at the next, and has its answer
+# at the third: the last two pixels are motions of their own.
+_DRAG_END = (2, 1)
 # Spread out like the notches of a wheel that a hand turns.
 _NOTCH_PACE = 0.01
 
@@ -191,26 +192,26 @@ def _dragged(path: Sequence[tuple[int, int]]) -> list[Step]:
     last = len(path) - 2
     for index, (start, end) in enumerate(pairwise(path)):
         stops = _THRESHOLDS if index == 0 else ()
-        for (x, y), stop in _steps(start, end, stops, _DRAG_END if index == last else 0):
+        for (x, y), stop in _steps(start, end, stops, _DRAG_END if index == last else ()):
             events += [PointerMove(x, y), Answer() if stop else Pause(_DRAG_PACE)]
     return events
 
 
 def _steps(
-    start: tuple[int, int], end: tuple[int, int], stops: Sequence[int], rest: int
+    start: tuple[int, int], end: tuple[int, int], stops: Sequence[int], rests: Sequence[int]
 ) -> list[tuple[tuple[int, int], bool]]:
     """The points to visit after `start`, then `end`, and whether to stop there.
 
-    They are at most `_DRAG_STEP` pixels apart in up to `_DRAG_STEPS`. Stops are made at distances from `start`, and at the end;
-    `rest` pixels before the end there is a point.
+    They are at most `_DRAG_STEP` pixels apart in up to `_DRAG_STEPS`. Stops are made at the distances `stops` from `start`, and as
+    many pixels as `rests` names before the end, along the longer axis, and there.
     """
     (x, y), (end_x, end_y) = start, end
     whole = math.dist(start, end)
     count = min(_DRAG_STEPS, math.ceil(whole / _DRAG_STEP))
     at = {whole * step / count: False for step in range(1, count)}
     at |= {float(stop): True for stop in stops if stop < whole}
-    if 0 < rest < whole:
-        at[whole - rest] = True
+    longer = max(abs(end_x - x), abs(end_y - y))
+    at |= {whole * (1 - rest / longer): True for rest in rests if rest < longer}
     points: dict[tuple[int, int], bool] = {}
     for distance, stop in sorted(at.items()):
         share = distance / whole
