@@ -57,7 +57,9 @@ ROWS = (
     Row("A changed pointer map", (
         f"{CONFORMANCE}/test_events.py::test_buttons_are_those_that_applications_see",
         f"{CONFORMANCE}/test_events.py::test_a_button_that_the_pointer_has_not_is_refused")),
-    Row("Drags and drops", (f"{FAULTS}/test_gestures.py::test_what_is_dragged_is_dropped",)),
+    Row("Drags and drops", (
+        f"{FAULTS}/test_gestures.py::test_what_is_dragged_is_dropped",
+        f"{FAULTS}/test_gestures.py::test_what_is_dragged_to_a_small_target_is_dropped")),
     Row("Every point of a drag", (f"{FAULTS}/test_gestures.py::test_every_point_of_a_drag_is_seen",)),
     Row("Windows moved and resized", (f"{FAULTS}/test_gestures.py::test_a_window_is_moved_and_resized",)),
     Row("Menus that open under the pointer", (
@@ -71,6 +73,7 @@ ROWS = (
         f"{FAULTS}/test_keyboard.py::test_layout_does_not_matter",
         f"{FAULTS}/test_keyboard.py::test_layout_changed_while_typing")),
     Row("Final frames", (f"{INTEGRATION}/test_settle.py",)),
+    Row("Hot keys", (f"{INTEGRATION}/test_settle_hot_keys.py",)),
     Row("Answers over the network", (f"{INTEGRATION}/test_requests.py",)),
     Row("Answers behind timers", (
         f"{INTEGRATION}/test_settle.py::test_an_answer_behind_a_timer_is_told",

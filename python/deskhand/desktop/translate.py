@@ -59,8 +59,8 @@ _DRAG_STEPS = 60
 _DRAG_PACE = 0.004
 # How far a pointer must move before its button drags: 8 pixels in GTK and openbox, 10 in Qt, 40 for a link in Chromium.
 _THRESHOLDS = (16, 48)
-# A drop goes to what the motion before it reached. Chromium enters an element at one motion, asks it at the next, and has its answer
-# at the third: the last two pixels are motions of their own.
+# A drop goes to what the motion before it reached. Chromium enters an element at one motion, asks it at the next, and has its
+# answer at the third: the last two pixels are motions of their own.
 _DRAG_END = (2, 1)
 # Spread out like the notches of a wheel that a hand turns.
 _NOTCH_PACE = 0.01
@@ -202,8 +202,8 @@ def _steps(
 ) -> list[tuple[tuple[int, int], bool]]:
     """The points to visit after `start`, then `end`, and whether to stop there.
 
-    They are at most `_DRAG_STEP` pixels apart in up to `_DRAG_STEPS`. Stops are made at the distances `stops` from `start`, and as
-    many pixels as `rests` names before the end, along the longer axis, and there.
+    They are at most `_DRAG_STEP` pixels apart in up to `_DRAG_STEPS`. Stops are made at the distances `stops` from `start`, at
+    the distances `rests` before the end, along the longer axis, and at the end.
     """
     (x, y), (end_x, end_y) = start, end
     whole = math.dist(start, end)
