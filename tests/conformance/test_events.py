@@ -165,7 +165,10 @@ def click(number: int, count: int = 1) -> list[str]:
 TABLE: list[tuple[Sequence[Action], list[str]]] = [
     # The seventeen.
     ([LeftMouseDown(AT), LeftMouseUp(AT)], ["move 100,80", "+button1", "move 100,80", "-button1"]),
-    ([LeftMouseDown(AT), LeftMouseUp((90, 80))], ["move 100,80", "+button1", "move 94,80", "move 90,80", "-button1"]),
+    (
+        [LeftMouseDown(AT), LeftMouseUp((90, 80))],
+        ["move 100,80", "+button1", "move 92,80", "move 91,80", "move 90,80", "-button1"],
+    ),
     ([LeftClick(AT)], click(1)),
     ([LeftClick()], tap("button1")),
     ([DoubleClick(AT)], click(1, 2)),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from deskhand.watch import Server
 
+# The code that a connection is closed with whose grant has ended.
+ENDED = 4401
+
 
 def ask(
     server: Server, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None

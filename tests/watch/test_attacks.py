@@ -22,7 +22,7 @@ from deskhand.watch.hands import Hands
 from deskhand.watch.transfers import LARGEST, PIECE
 from deskhand.watch.watched import Watched
 from faults.helpers import until
-from watch.clients import ask, closed_with, enter, refused, socket, turn
+from watch.clients import ENDED, ask, closed_with, enter, refused, socket, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from deskhand.watch import Server
 
 LIMIT = 20.0
-ENDED = 4401
 
 
 @pytest.fixture(scope="module")
@@ -327,35 +326,6 @@ def test_an_answer_to_a_question_needs_the_scope_approve(server: Server) -> None
         while not errors:
             errors = [answer["error"] for answer in turn(made).get("answers", [])]
         assert "scope approve" in errors[0]
-
-
-def test_revoking_and_expiry_end_live_connections(watched: tuple[deskhand.Desktop, Server]) -> None:
-    _, server = watched
-    keys = enter(server, "watch", name="gone")
-    with socket(server, keys) as made:
-        turn(made)
-        (grant,) = [each for each in server.grants.all() if each.name == "gone"]
-        assert server.grants.revoke(grant.id)
-        assert closed_with(made)[0] == ENDED
-    assert refused(server, keys) == 403
-    with socket(server, enter(server, "watch", lifetime=1.0)) as made:
-        assert closed_with(made)[0] == ENDED
-
-
-def test_a_grant_has_its_number_of_connections(server: Server) -> None:
-    keys = enter(server, "watch", connections=1)
-    with socket(server, keys) as made:
-        turn(made)
-        with socket(server, keys) as further:
-            assert closed_with(further) == (1008, "its grant has as many connections as it may: close another one")
-
-    def free() -> bool:
-        with contextlib.suppress(ConnectionClosed), socket(server, keys) as made:
-            turn(made)
-            return True
-        return False
-
-    until(free, LIMIT, "the connection to be free again")
 
 
 def test_signing_out_ends_the_session(server: Server) -> None:

@@ -190,7 +190,9 @@ def test_the_buttons_of_a_hold_end_with_it(opened: Callable[..., Viewer]) -> Non
     viewer.take()
     assert viewer.page.get_attribute("button[data-modifier=ctrl]", "aria-pressed") == "false"
     viewer.page.evaluate("new Promise((done) => setTimeout(done, 800))")  # longer than a long touch
-    assert viewer.page.locator(".toast.error").all_text_contents() == []
+    # On a busy machine the click may have begun before the other one took control: that is told.
+    errors = viewer.page.locator(".toast.error").all_text_contents()
+    assert all("this call was broken off" in error for error in errors)
     viewer.hand_back()
 
 
