@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::process;
 use std::time::{Duration, Instant};
 
 use rustix::fs::fstat;
@@ -17,7 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What has just read a key has yet to do what it is for.
 const HANDLING: Duration = Duration::from_millis(50);
 /// On a machine with more sockets than this the look takes too long.
-const MOST_SOCKETS: usize = 10_000;
+const MOST_SOCKETS: usize = 4_000;
+/// Nor are the processes of clients looked for among more than these.
+const MOST_PROCESSES: usize = 1_000;
 const ESTABLISHED: u32 = 1 << 1;
 const LIST: u16 = 0x301;
 const DONE: u16 = 3;
@@ -40,8 +43,10 @@ struct Server {
     name: Vec<u8>,
 }
 
-/// The clients of one X server, without the connection that asks.
+/// The clients of one X server, without those of this process.
 pub(crate) struct Clients {
+    /// The process whose own connections do not count: they are read by threads that nobody waits for.
+    driver: u32,
     /// `None` where the kernel does not report them.
     server: Option<Server>,
     /// Those that did not read in time.
@@ -81,15 +86,22 @@ impl Server {
 impl Clients {
     /// Those of the server at the other end of `ours`.
     pub(crate) fn of(ours: BorrowedFd<'_>) -> Self {
-        Self { server: Server::of(ours), late: HashSet::new(), behind: None, readers: Vec::new() }
+        Self {
+            driver: process::id(),
+            server: Server::of(ours),
+            late: HashSet::new(),
+            behind: None,
+            readers: Vec::new(),
+        }
     }
 
     /// Whether one of them has yet to read what it was sent, or has only just read it, `since` after a key was.
     pub(crate) fn are_behind(&mut self, since: Duration) -> Behind {
-        let Some(unread) = self.server.as_ref().and_then(Server::unread) else {
+        let Some(mut unread) = self.server.as_ref().and_then(Server::unread) else {
             self.server = None;
             return Behind::No;
         };
+        unread.retain(|&client| !owns(&[self.driver], client));
         self.late.retain(|client| unread.contains(client));
         let waits = unread.iter().any(|client| !self.late.contains(client));
         if waits {
@@ -114,7 +126,12 @@ impl Clients {
 
 /// The processes that have one of these sockets.
 fn owners(sockets: &HashSet<u32>) -> Vec<u32> {
-    numbers("/proc").filter(|&process| sockets.iter().any(|&socket| owns(&[process], socket))).collect()
+    let processes: Vec<u32> = numbers("/proc").take(MOST_PROCESSES + 1).collect();
+    if processes.len() > MOST_PROCESSES {
+        return Vec::new();
+    }
+    let has_one = |&process: &u32| sockets.iter().any(|&socket| owns(&[process], socket));
+    processes.into_iter().filter(has_one).collect()
 }
 
 /// Whether a process has not come to rest, because it is at work, waits for a processor, or is stopped.
@@ -151,6 +168,10 @@ mod tests {
         std::fs::remove_file(&path).expect("a socket");
         let mut servers = [(); 2].map(|()| listener.accept().expect("a connection").0);
         let mut clients = Clients::of(ours.as_fd());
+        servers[1].write_all(&[7; 32]).expect("room");
+        assert_eq!(clients.are_behind(PATIENCE), Behind::No, "a connection of this process");
+        other.read_exact(&mut [0; 32]).expect("as many bytes");
+        clients.driver = 0;
         let soon = Duration::from_millis(100);
         assert_eq!(clients.are_behind(soon), Behind::No);
         servers[0].write_all(&[7; 32]).expect("room");
