@@ -143,7 +143,7 @@ class SettleResult:
         first_change: Time of the first relevant change, None when there was none.
         last_change: Time of the last relevant change, None when there was none.
         busy: Regions that were changing on their own before, and changed again during the wait or are due to.
-        may_change: Whether something that was started was found to go on by itself later (a command's sleep, a timer).
+        may_change: Whether something was found that may go on by itself later (see `Observation.may_change`).
     """
 
     settled: bool

@@ -189,7 +189,9 @@ class Machine:
         interval = max(self._lag.frame, self._lag.trip / _ON_THE_WAY)
         return max(self._probed + interval, self.start + self._shortest)
 
-    def _deadline(self) -> float:
+    @property
+    def ends(self) -> float:
+        """When it ends with a time-out."""
         return self.start + self._settings.timeout
 
     def _proved(self) -> bool:
@@ -232,8 +234,8 @@ class Machine:
     def wait(self, now: float) -> float:
         """For how many seconds only a report can change the verdict."""
         due = self._due()
-        until = next((at for at in (self._probe_due(), due) if now < at), self._deadline())
-        return max(0.0, min(until, self._deadline()) - now)
+        until = next((at for at in (self._probe_due(), due) if now < at), self.ends)
+        return max(0.0, min(until, self.ends) - now)
 
     def result(self, now: float) -> SettleResult | None:
         """The verdict, if there is one."""
@@ -243,7 +245,7 @@ class Machine:
             due = self._due_after(self._settings.quiet)
         if now >= due and self._proved():
             return self._end(Reason.UNCHANGED if self._last is None else Reason.QUIET)
-        if now >= self._deadline():
+        if now >= self.ends:
             changing = self._last is not None and now < self._last + self._settings.quiet
             if changing:
                 return self._end(Reason.STILL_CHANGING)

@@ -138,7 +138,7 @@ class Backend(Protocol):
     def activity(self, *, changed: bool) -> Activity:
         """What the application that got `probe`, or what it started, does now beyond what it does on its own.
 
-        Where nothing has `changed`, also whether another program has yet to read a key that was sent (its hot key).
+        Where nothing has `changed`, or the keys may be a hot key, also whether another program has yet to read them.
         Unknown where it runs on another machine.
         """
 

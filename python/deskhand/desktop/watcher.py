@@ -238,6 +238,8 @@ class Watch:
             # What is seen lags behind; a probe is answered after the changes.
             return False
         before = len(relevant)
+        # This thread may have been away for longer than the wait may last.
+        self._backend.allow(max(GRACE, machine.ends + GRACE - self.clock()))
         self._backend.look()
         self._report(machine, relevant)
         return len(relevant) > before

@@ -2,8 +2,8 @@
 //! gets it may start a program.
 
 use std::collections::HashSet;
+use std::fs;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::process;
 use std::time::{Duration, Instant};
 
 use rustix::fs::fstat;
@@ -11,7 +11,6 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::inbox::{self, SHOW_NAME, SHOW_PEER, SHOW_QUEUES, Told};
 use crate::stat::{Stat, numbers};
-use crate::traffic::owns;
 
 /// How long after a key a client is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -45,15 +44,17 @@ struct Server {
 
 /// The clients of one X server, without those of this process.
 pub(crate) struct Clients {
-    /// The process whose own connections do not count: they are read by threads that nobody waits for.
-    driver: u32,
     /// `None` where the kernel does not report them.
     server: Option<Server>,
-    /// Those that did not read in time.
+    /// Whether connections of this process do not count: they are read by threads that nobody waits for.
+    leaves_out_own: bool,
+    /// Those that have not read an earlier key in time.
     late: HashSet<u32>,
-    /// When one was last found that had not read, and the processes of those.
-    behind: Option<Instant>,
+    /// Those that were found not to have read soon after this key, and their processes.
+    slow: HashSet<u32>,
     readers: Vec<u32>,
+    /// When one of these was last found not to have read.
+    behind: Option<Instant>,
 }
 
 impl Server {
@@ -86,52 +87,79 @@ impl Server {
 impl Clients {
     /// Those of the server at the other end of `ours`.
     pub(crate) fn of(ours: BorrowedFd<'_>) -> Self {
-        Self {
-            driver: process::id(),
-            server: Server::of(ours),
-            late: HashSet::new(),
-            behind: None,
-            readers: Vec::new(),
+        let (late, slow) = (HashSet::new(), HashSet::new());
+        Self { server: Server::of(ours), leaves_out_own: true, late, slow, readers: Vec::new(), behind: None }
+    }
+
+    /// Called before keys are sent: who has read by now is waited for again.
+    pub(crate) fn begin(&mut self) {
+        self.slow.clear();
+        self.readers.clear();
+        self.behind = None;
+        if !self.late.is_empty() {
+            let unread = self.unread();
+            self.late.retain(|client| unread.contains(client));
         }
     }
 
     /// Whether one of them has yet to read what it was sent, or has only just read it, `since` after a key was.
     pub(crate) fn are_behind(&mut self, since: Duration) -> Behind {
-        let Some(mut unread) = self.server.as_ref().and_then(Server::unread) else {
-            self.server = None;
-            return Behind::No;
-        };
-        unread.retain(|&client| !owns(&[self.driver], client));
-        self.late.retain(|client| unread.contains(client));
-        let waits = unread.iter().any(|client| !self.late.contains(client));
-        if waits {
-            if self.behind.is_none_or(|at| at.elapsed() >= since) {
-                self.readers = owners(&unread);
-            }
+        let mut unread = self.unread();
+        unread.retain(|client| !self.late.contains(client));
+        let patient = since < PATIENCE;
+        if patient && unread.iter().any(|client| !self.slow.contains(client)) {
+            let own = if self.leaves_out_own { sockets_of("self") } else { HashSet::new() };
+            let is_news = |client: &u32| !self.slow.contains(client) && !own.contains(client);
+            let news: HashSet<u32> = unread.iter().copied().filter(is_news).collect();
+            self.readers.extend(owners(&news));
+            self.slow.extend(news);
+        }
+        unread.retain(|client| self.slow.contains(client));
+        if !unread.is_empty() {
             self.behind = Some(Instant::now());
-        }
-        let handles = |at: Instant| {
-            at.elapsed() < HANDLING.min(since) || (at.elapsed() < since && self.readers.iter().any(|&pid| is_up(pid)))
-        };
-        if !waits && !self.behind.is_some_and(handles) {
+        } else if !self.behind.is_some_and(|at| self.are_handling(at.elapsed())) {
             return Behind::No;
         }
-        if since < PATIENCE {
+        if patient {
             return Behind::Yes;
         }
         self.late.extend(unread);
+        self.slow.clear();
+        self.readers.clear();
+        self.behind = None;
         Behind::Late
+    }
+
+    /// Whether a key may not have been handled that was read at most so long ago.
+    fn are_handling(&self, read: Duration) -> bool {
+        read < HANDLING || self.readers.iter().any(|&process| is_up(process))
+    }
+
+    /// The clients with something to read; none where the kernel does not tell.
+    fn unread(&mut self) -> HashSet<u32> {
+        let unread = self.server.as_ref().and_then(Server::unread);
+        if unread.is_none() {
+            self.server = None;
+        }
+        unread.unwrap_or_default()
     }
 }
 
 /// The processes that have one of these sockets.
 fn owners(sockets: &HashSet<u32>) -> Vec<u32> {
     let processes: Vec<u32> = numbers("/proc").take(MOST_PROCESSES + 1).collect();
-    if processes.len() > MOST_PROCESSES {
+    if sockets.is_empty() || processes.len() > MOST_PROCESSES {
         return Vec::new();
     }
-    let has_one = |&process: &u32| sockets.iter().any(|&socket| owns(&[process], socket));
+    let has_one = |process: &u32| !sockets_of(&process.to_string()).is_disjoint(sockets);
     processes.into_iter().filter(has_one).collect()
+}
+
+/// The numbers of a process's sockets.
+fn sockets_of(process: &str) -> HashSet<u32> {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let number = |name: &str| name.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    descriptors.filter_map(|each| number(fs::read_link(each.path()).ok()?.to_str()?)).collect()
 }
 
 /// Whether a process has not come to rest, because it is at work, waits for a processor, or is stopped.
@@ -158,42 +186,48 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::{UnixListener, UnixStream};
 
+    use std::process;
+
     use super::*;
 
     #[test]
     fn a_client_that_has_not_read_is_waited_for_and_then_given_up() {
-        let path = std::env::temp_dir().join(format!("deskhand-clients-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("deskhand-clients-{}", process::id()));
         let listener = UnixListener::bind(&path).expect("a listener");
-        let [ours, mut other] = [(); 2].map(|()| UnixStream::connect(&path).expect("a client"));
-        std::fs::remove_file(&path).expect("a socket");
-        let mut servers = [(); 2].map(|()| listener.accept().expect("a connection").0);
+        let [ours, mut slow, mut other] = [(); 3].map(|()| UnixStream::connect(&path).expect("a client"));
+        fs::remove_file(&path).expect("a socket");
+        let mut servers = [(); 3].map(|()| listener.accept().expect("a connection").0);
+        let mut send = |client: usize| servers[client].write_all(&[7; 32]).expect("room");
+        let receive = |client: &mut UnixStream| client.read_exact(&mut [0; 32]).expect("as many bytes");
         let mut clients = Clients::of(ours.as_fd());
-        servers[1].write_all(&[7; 32]).expect("room");
-        assert_eq!(clients.are_behind(PATIENCE), Behind::No, "a connection of this process");
-        other.read_exact(&mut [0; 32]).expect("as many bytes");
-        clients.driver = 0;
         let soon = Duration::from_millis(100);
-        assert_eq!(clients.are_behind(soon), Behind::No);
-        servers[0].write_all(&[7; 32]).expect("room");
-        assert_eq!(clients.are_behind(soon), Behind::No, "our own connection does not count");
-        servers[1].write_all(&[7; 32]).expect("room");
+        send(1);
+        assert_eq!(clients.are_behind(soon), Behind::No, "a connection of this process");
+        clients.leaves_out_own = false;
+        send(0);
+        receive(&mut slow);
+        assert_eq!(clients.are_behind(soon), Behind::No, "the connection that asks");
+        send(1);
+        assert_eq!(clients.are_behind(PATIENCE), Behind::No, "it has got something just now, long after the key");
         assert_eq!(clients.are_behind(soon), Behind::Yes);
-        assert_eq!(clients.readers, [std::process::id()]);
+        assert!(clients.readers.contains(&process::id()));
         assert_eq!(clients.are_behind(PATIENCE), Behind::Late);
+        assert_eq!(clients.are_behind(soon), Behind::No, "it is given up");
+        clients.begin();
+        assert_eq!(clients.are_behind(soon), Behind::No, "it has still not read");
+        send(2);
+        assert_eq!(clients.are_behind(soon), Behind::Yes, "another has not");
+        assert_eq!(clients.slow.len(), 1);
+        receive(&mut slow);
+        receive(&mut other);
         clients.readers.clear();
-        assert_eq!(clients.are_behind(Duration::ZERO), Behind::No, "it is given up");
-        other.read_exact(&mut [0; 32]).expect("as many bytes");
-        assert_eq!(clients.are_behind(Duration::ZERO), Behind::No, "it had read before the key");
-        servers[1].write_all(&[7; 32]).expect("room");
-        assert_eq!(clients.are_behind(soon), Behind::Yes, "it has read since it was given up");
-        other.read_exact(&mut [0; 32]).expect("as many bytes");
         // Times that no load of the machine reaches.
-        let later = Duration::from_secs(3600);
-        clients.behind = Instant::now().checked_add(later);
-        assert_eq!(clients.are_behind(PATIENCE / 2), Behind::Yes, "it has only just read");
-        assert_eq!(clients.are_behind(PATIENCE), Behind::Late);
-        clients.readers.clear();
+        clients.behind = Instant::now().checked_add(Duration::from_secs(3600));
+        assert_eq!(clients.are_behind(soon), Behind::Yes, "it has only just read");
         clients.behind = Instant::now().checked_sub(HANDLING);
-        assert_eq!(clients.are_behind(PATIENCE / 2), Behind::No, "it has done what the key is for");
+        assert_eq!(clients.are_behind(soon), Behind::No, "it has done what the key is for");
+        clients.begin();
+        send(1);
+        assert_eq!(clients.are_behind(soon), Behind::Yes, "it has read since it was given up");
     }
 }

@@ -94,6 +94,7 @@ impl Display {
             notes.push(XWAYLAND_NOTE.into());
         }
         let mut state = State::new(grabber, region, damage);
+        state.work.expect_drawing(&target.display);
         if target.display.starts_with(':') && server.process_of(conn.setup().resource_id_base)?.is_some() {
             state.work.expect_programs(target.display.clone());
         }
@@ -263,8 +264,8 @@ impl Display {
 
     /// What the application that [`Display::ping`] looked at, and what it started, did just now beyond what it does on its own, as far
     /// as this machine can tell: a toolkit may answer a ping before it has drawn what came before it. A window manager that holds a
-    /// click back is at work too, and so is a button that a key has pressed. Where nothing has `changed`, a client that has yet to read
-    /// a key counts as at work for a second: it may be a hot key of its.
+    /// click back is at work too, and so is a button that a key has pressed. Where nothing has `changed`, or after a key that may be hot,
+    /// a client that has yet to read that key counts as at work for a second.
     ///
     /// # Errors
     ///

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use link::Event;
-use x11rb::protocol::xproto::{BUTTON_RELEASE_EVENT, ConnectionExt as _, KEY_RELEASE_EVENT, KeyButMask};
+use rustix::fd::AsFd;
+use x11rb::protocol::xproto::{BUTTON_RELEASE_EVENT, ConnectionExt as _, KEY_RELEASE_EVENT, KeyButMask, Window};
 use x11rb::protocol::xtest::ConnectionExt as _;
 
+use crate::clients::Clients;
 use crate::error::{Error, Result};
 use crate::keyboard::plan;
 use crate::locks::{relock, types, unlock};
@@ -35,8 +37,7 @@ impl State {
         let has_keys = events.iter().any(|event| matches!(event, Event::Key(..)));
         let before = self.before(wire)?;
         if has_keys {
-            self.typed = Some((Instant::now(), before.focus));
-            self.hot = may_be_hot(events);
+            self.note_keys(wire, events, before.focus);
         }
         self.activated = None;
         self.drain(wire)?;
@@ -60,6 +61,15 @@ impl State {
         self.await_releases(wire, events)?;
         let held_up = self.held_up.then(|| Missed::without_holder(Obstacle::Unread));
         self.error.take().map_or(Ok(missed.or(held_up)), Err)
+    }
+
+    /// Notes that keys are about to be sent, which may be somebody's hot key.
+    fn note_keys(&mut self, wire: &Wire, events: &[Event], focus: Window) {
+        let goes_on = self.typed.is_some_and(|(sent, _)| self.work.since_keys(sent).is_some());
+        self.hot = may_be_hot(events) || (goes_on && self.hot);
+        self.typed = Some((Instant::now(), focus));
+        let ours = wire.server.conn.stream();
+        self.clients.get_or_insert_with(|| Clients::of(ours.as_fd())).begin();
     }
 
     /// The events with the pointer's own buttons, of which the server's pointer map makes those that applications see.
@@ -146,14 +156,33 @@ impl State {
     }
 }
 
-/// True when these events press a key that others than the focused application may have taken for themselves.
+/// True when these events press or release a key that others than the focused application may have taken for themselves.
 fn may_be_hot(events: &[Event]) -> bool {
-    events
-        .iter()
-        .any(|event| matches!(event, Event::Key(keysym, true) if HOT_KEYS.iter().any(|keys| keys.contains(keysym))))
+    let is_hot = |keysym: &u32| HOT_KEYS.iter().any(|keys| keys.contains(keysym));
+    events.iter().any(|event| matches!(event, Event::Key(keysym, _) if is_hot(keysym)))
 }
 
 /// True when these events press a key that may press the button of a dialog.
 fn may_activate(events: &[Event]) -> bool {
     events.iter().any(|event| matches!(event, Event::Key(keysym, true) if ACTIVATING_KEYS.contains(keysym)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_others_may_have_taken_are_known() {
+        let (control, shift, super_key, letter) = (0xffe3, 0xffe1, 0xffeb, 0x61);
+        for (keysym, hot) in [(control, true), (super_key, true), (0xffc9, true), (0xff61, true), (0x1008_ff11, true)] {
+            assert_eq!(may_be_hot(&[Event::Key(keysym, true), Event::Key(letter, true)]), hot, "{keysym:x}");
+            assert_eq!(may_be_hot(&[Event::Key(keysym, false)]), hot, "a menu may open when {keysym:x} is released");
+        }
+        for keysym in [shift, letter, 0xff0d, 0xffe5, 0xfe03] {
+            assert!(
+                !may_be_hot(&[Event::Move(1, 2), Event::Key(keysym, true), Event::Key(keysym, false)]),
+                "{keysym:x}"
+            );
+        }
+    }
 }

@@ -78,7 +78,7 @@ pub(crate) struct State {
     pub(crate) released: Vec<u8>,
     pub(crate) work: Work,
     /// The other clients of the server, once they were looked for.
-    clients: Option<Clients>,
+    pub(crate) clients: Option<Clients>,
     /// Counts what wakes a waiting caller: answered pings, changed window lists.
     signals: u64,
     /// How many of them have woken a caller; the rest may have been read by another call.
@@ -317,17 +317,26 @@ impl State {
         }
     }
 
-    /// The work of the processes behind the window that got the latest input; see `Display::activity`.
+    /// The work of the processes behind the window that got the latest input, and of who gets a hot key; see `Display::activity`.
     pub(crate) fn activity(&mut self, wire: &Wire, changed: bool) -> Result<Activity> {
+        let activity = self.activity_of_input(wire)?;
+        if matches!(activity, Activity::Computing | Activity::Awaiting) || (changed && !self.hot) {
+            return Ok(activity);
+        }
+        let Some(since) = self.typed.and_then(|(sent, _)| self.work.since_keys(sent)) else { return Ok(activity) };
+        let told = matches!(activity, Activity::Sleeping | Activity::Timed);
+        Ok(match self.clients.as_mut().map_or(Behind::No, |clients| clients.are_behind(since)) {
+            Behind::Yes => Activity::Computing,
+            Behind::Late if !told => Activity::Timed,
+            Behind::No | Behind::Late => activity,
+        })
+    }
+
+    fn activity_of_input(&mut self, wire: &Wire) -> Result<Activity> {
         if self.is_held_back(wire)? {
             return Ok(Activity::Computing);
         }
-        let activity = match self.work.activity() {
-            at_rest @ (Activity::Unknown | Activity::Resting) if self.hot || !changed => {
-                self.unless_unread(wire, at_rest)
-            }
-            activity => activity,
-        };
+        let activity = self.work.activity();
         let Some(activated) = self.activated else { return Ok(activity) };
         if activity == Activity::Computing {
             self.activated = Some(Instant::now());
@@ -341,18 +350,6 @@ impl State {
             }
         }
         Ok(activity)
-    }
-
-    /// What the application does, unless another client has yet to read a key of the latest action, which may be a hot key of its.
-    fn unless_unread(&mut self, wire: &Wire, activity: Activity) -> Activity {
-        let Some(since) = self.typed.and_then(|(sent, _)| self.work.since_keys(sent)) else { return activity };
-        let ours = wire.server.conn.stream();
-        let clients = self.clients.get_or_insert_with(|| Clients::of(ours.as_fd()));
-        match clients.are_behind(since) {
-            Behind::No => activity,
-            Behind::Yes => Activity::Computing,
-            Behind::Late => Activity::Timed,
-        }
     }
 
     /// Pings `window`, or the one that gets the input; see `Display::ping`.

@@ -24,8 +24,8 @@ const MOST_CONNECTIONS: usize = 2000;
 /// Addresses that are remembered.
 const MOST_ADDRESSES: usize = 256;
 
-/// The ports of X servers (displays 0 to 99), and of `ssh -X`: nobody answers what is drawn.
-const X11_PORTS: std::ops::RangeInclusive<u16> = 6000..=6099;
+/// The port of an X server's first display.
+const X11_PORT: u16 = 6000;
 
 const ESTABLISHED: u8 = 1;
 const SYN_SENT: u8 = 2;
@@ -81,9 +81,16 @@ pub(crate) struct Traffic {
     /// Those whose answer was waited for in vain since the action began.
     late: HashSet<u32>,
     silent: HashMap<Address, u8>,
+    /// The port of the display, where applications reach it over TCP: nobody answers what is drawn.
+    display: Option<u16>,
 }
 
 impl Traffic {
+    /// Leave out what is drawn on this display (`host:10.0`).
+    pub(crate) fn expect_drawing(&mut self, display: &str) {
+        self.display = port_of(display);
+    }
+
     /// Called before an action.
     pub(crate) fn take_stock(&mut self) {
         self.sent = self.segments();
@@ -164,8 +171,8 @@ impl Traffic {
         if comes { Awaited::Answer } else { awaited }
     }
 
-    /// The connections of this machine that were not made to one of its servers, which sends last when it has answered, nor to an X
-    /// server; `None` where the kernel does not tell.
+    /// The connections of this machine that were not made to one of its servers, which sends last when it has answered, nor to the
+    /// display; `None` where the kernel does not tell.
     fn connections(&mut self) -> Option<Vec<Connection>> {
         if let Kernel::Unasked = self.kernel {
             let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
@@ -178,10 +185,17 @@ impl Traffic {
             return None;
         };
         let servers: Vec<[u8; 2]> = found.iter().filter(|one| one.state == LISTEN).map(|one| one.port).collect();
-        let draws = |one: &Connection| X11_PORTS.contains(&u16::from_be_bytes([one.address[1], one.address[2]]));
+        let draws = |one: &Connection| self.display == Some(u16::from_be_bytes([one.address[1], one.address[2]]));
         found.retain(|one| !servers.contains(&one.port) && !draws(one));
         Some(found)
     }
+}
+
+/// The port of a display that is reached over TCP.
+fn port_of(display: &str) -> Option<u16> {
+    let (host, number) = display.rsplit_once(':')?;
+    let number = number.split('.').next()?.parse().ok()?;
+    if matches!(host, "" | "unix") { None } else { X11_PORT.checked_add(number) }
 }
 
 /// Whether one of these processes has the socket with this number.

@@ -121,6 +121,11 @@ impl Work {
         (self.display, self.begun) = (Some(display), boot_ticks());
     }
 
+    /// Applications may draw on this display over TCP.
+    pub(crate) fn expect_drawing(&mut self, display: &str) {
+        self.traffic.expect_drawing(display);
+    }
+
     /// Whether a button may look pressed by a key, read so long ago, that has yet to do what it is for.
     pub(crate) fn is_button_down(&mut self, since: Duration) -> bool {
         let Some(asked) = self.asked else { return false };

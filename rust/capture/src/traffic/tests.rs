@@ -8,10 +8,7 @@ use super::*;
 
 /// Two ends of a connection, and the number of the first one's socket.
 fn pair() -> (TcpStream, TcpStream, u32) {
-    pair_to(&TcpListener::bind("127.0.0.1:0").expect("a port"))
-}
-
-fn pair_to(listener: &TcpListener) -> (TcpStream, TcpStream, u32) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let near = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
     let (far, _) = listener.accept().expect("the other end");
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&near));
@@ -43,14 +40,22 @@ fn a_request_is_awaited_until_its_answer_comes() {
 }
 
 #[test]
-fn what_is_sent_to_an_x_server_is_no_request() {
-    let listener = X11_PORTS.rev().find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).expect("a free port");
-    let (mut near, _far, inode) = pair_to(&listener);
+fn what_is_drawn_is_no_request() {
+    let (mut near, far, inode) = pair();
+    let port = far.local_addr().expect("its address").port();
     let mut traffic = Traffic::default();
     let acted = Instant::now();
     near.write_all(b"question").expect("sent");
     sleep(Duration::from_millis(30));
-    assert_eq!(traffic.awaited(acted, Instant::now(), |socket| socket == inode), Awaited::Nothing);
+    for (display, awaited) in [(Some(port), Awaited::Nothing), (None, Awaited::Answer)] {
+        traffic.display = display;
+        assert_eq!(traffic.awaited(acted, Instant::now(), |socket| socket == inode), awaited);
+    }
+    for (display, port) in
+        [("localhost:10.0", Some(6010)), ("host:0", Some(6000)), (":10", None), ("unix:1", None), ("a", None)]
+    {
+        assert_eq!(port_of(display), port, "{display}");
+    }
 }
 
 #[test]
