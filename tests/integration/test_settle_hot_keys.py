@@ -46,6 +46,10 @@ Gtk.MessageDialog(text="Hello", buttons=Gtk.ButtonsType.OK).run()
 PATIENT = deskhand.Settle(timeout=20.0)
 
 
+def await_windows(desktop: deskhand.Desktop, count: int) -> None:
+    until(lambda: len(desktop.windows.list()) == count, 20.0, "the dialog")
+
+
 @pytest.fixture
 def launcher(desktop: deskhand.Desktop) -> Iterator[int]:
     """The process that starts a dialog for Alt+Return, while an xterm has the focus."""
@@ -71,7 +75,7 @@ def test_a_program_that_a_hot_key_starts_is_waited_for(
             # On a busy machine the launcher may not read the key within a second.
             assert seen.may_change or (seen.settled, seen.reason) == (True, Reason.QUIET)
             assert seen.may_change or len(desktop.windows.list()) == count
-            until(lambda count=count: len(desktop.windows.list()) == count, 20.0, "the dialog")  # type: ignore[misc]
+            await_windows(desktop, count)
 
 
 def test_a_hot_key_that_nobody_has_read_is_told_and_holds_up_once(desktop: deskhand.Desktop, launcher: int) -> None:
@@ -82,4 +86,4 @@ def test_a_hot_key_that_nobody_has_read_is_told_and_holds_up_once(desktop: deskh
     again = desktop.perform(KeyPress(("shift",)))
     assert (again.reason, again.may_change) == (Reason.UNCHANGED, False)
     os.kill(launcher, signal.SIGCONT)
-    until(lambda: len(desktop.windows.list()) == 2, 20.0, "the dialog")
+    await_windows(desktop, 2)
