@@ -79,7 +79,7 @@ class Record(Protocol):
         """Keep what the evaluation was told of the end state."""
         ...
 
-    def harmless(self, value: Any) -> Any:
+    def sanitize(self, value: Any) -> Any:
         """A value in a form that may be written elsewhere: bounded, and without secrets."""
         ...
 
@@ -129,7 +129,7 @@ class Unrecorded:
     def end_state(self, state: EndState) -> None:
         """Nothing."""
 
-    def harmless(self, value: Any) -> Any:
+    def sanitize(self, value: Any) -> Any:
         """As it is."""
         return value
 

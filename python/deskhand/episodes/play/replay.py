@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.task import Task
 
 _COMPARED = ("valid", "success", "score", "state", "answer")
-_DEEDS = ("perform", "look", "shell", "start", "write_file")
+_CALLS = ("perform", "look", "shell", "start", "write_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def compare(recorded: Recording, replayed: Recording, *, masks: Iterable[Region]
     Raises:
         EpisodeError: A recording or a frame cannot be read.
     """
-    before, after = _deeds(recorded), _deeds(replayed)
+    before, after = _repeatable_calls(recorded), _calls_to_compare(replayed)
     differences: list[Difference] = []
     compared = 0
     for step, (first, second) in enumerate(zip_longest(before, after)):
@@ -246,13 +246,13 @@ def _noted(run: Run, task: Task, recording: Recording, result: Mapping[str, Any]
     return "; ".join(notes)
 
 
-def _deeds(recording: Recording) -> list[Mapping[str, Any]]:
+def _repeatable_calls(recording: Recording) -> list[Mapping[str, Any]]:
     """The first frame, and the calls that can be repeated."""
     first = [event for event in recording.events if event["kind"] == "frame" and event.get("cause") == "first"]
     calls = [
         event
         for event in recording.events
-        if event["kind"] in _DEEDS
+        if event["kind"] in _CALLS
         and (not event.get("error") or event.get("unknown"))
         # A look changes nothing, and is not repeated.
         and event["kind"] != "look"

@@ -23,7 +23,7 @@ from deskhand.episodes.record.attempt_files import DIGITS, AttemptFiles
 from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
 from deskhand.episodes.record.end_state import END_STATE, EndState
 from deskhand.episodes.record.entries import of_command, of_file
-from deskhand.episodes.record.sanitize import harmless
+from deskhand.episodes.record.sanitize import sanitize
 from deskhand.errors import ActionError, DeskhandError, DesktopHeld, DesktopLost, EpisodeError, PolicyDenied, RecordFull
 
 if TYPE_CHECKING:
@@ -217,11 +217,11 @@ class Recorder:
         if kind == "frame" and self._home is not None:
             # A replay has another home directory.
             fields = {**fields, "home": self._home}
-        self._files.append(kind, self.harmless(fields))
+        self._files.append(kind, self.sanitize(fields))
 
-    def harmless(self, value: Any) -> Any:
+    def sanitize(self, value: Any) -> Any:
         """A value in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
-        return harmless(value, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets)
+        return sanitize(value, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets)
 
     def end_state(self, state: EndState) -> None:
         """Keep what the evaluation was told, unless there is a secret: files may have it in any form. May raise `OSError`."""
@@ -242,7 +242,7 @@ class Recorder:
         """
         begun = self._clock()
         # The evaluation has limited its state already, so it is written completely here.
-        told: Mapping[str, Any] = harmless(result, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)
+        told: Mapping[str, Any] = sanitize(result, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)
         self._frames.sync()
         self.sync()
         self._files.write_result(told)
@@ -333,7 +333,7 @@ class Recorder:
             whole["actions"] = self._described(call.operation.actions)
         elif call.operation.data is not None:
             whole = self._written(call.operation.data)
-        self._files.append(_KINDS.get(call.operation.type, call.operation.type), {**whole, **self.harmless(fields)})
+        self._files.append(_KINDS.get(call.operation.type, call.operation.type), {**whole, **self.sanitize(fields)})
 
     def _performed(self, call: _Call, answer: object) -> dict[str, Any]:
         fields: dict[str, Any] = {"id": f"a{next(self._calls)}", "before": call.frame}
@@ -384,8 +384,8 @@ class Recorder:
             name, text = "text", data.decode()
         except UnicodeDecodeError:
             name, text = "base64", base64.b64encode(data).decode()
-        return {name: harmless(text, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)}
+        return {name: sanitize(text, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)}
 
     def _described(self, actions: Iterable[Action]) -> Any:
         plain = [action.to_dict() for action in actions]
-        return harmless(plain, text=self._bounds.text, parts=_MOST_PARTS, secrets=self._secrets)
+        return sanitize(plain, text=self._bounds.text, parts=_MOST_PARTS, secrets=self._secrets)

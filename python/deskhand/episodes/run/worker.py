@@ -304,7 +304,7 @@ class _Unwritable:
 
     attach = detach = before = after = control = event = frame = end_state = finish = _fail
 
-    def harmless(self, value: Any) -> Any:
+    def sanitize(self, value: Any) -> Any:
         """No agent has acted, so there is no secret."""
         return value
 
