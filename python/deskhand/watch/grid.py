@@ -28,7 +28,7 @@ class GridViewer(Viewer):
         """Serve a socket that was admitted."""
         super().__init__(socket, grant, grants)
         self._all = all_of_them
-        self._told: list[dict[str, Any]] = []
+        self._sent_desktops: list[dict[str, Any]] = []
         self._seen = [-1] * len(all_of_them)
         self._drawn = 0.0
         # Where the next turn goes on, if the last one did not come to all of them.
@@ -55,8 +55,8 @@ class GridViewer(Viewer):
             self._drawn = time.monotonic()
         turn: dict[str, Any] = {}
         summaries = [{**each.summary(), "hidden": each.hidden_from(self)} for each in self._all]
-        if summaries != self._told:
-            self._told = turn["desktops"] = summaries
+        if summaries != self._sent_desktops:
+            self._sent_desktops = turn["desktops"] = summaries
         pieces = await asyncio.to_thread(self._thumbnails)
         return turn, pieces or None, (0, 0)
 

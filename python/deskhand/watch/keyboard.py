@@ -1,4 +1,4 @@
-"""What a person's keys, pointer and texts are as actions.
+"""Turns a person's keys, pointer and texts into actions.
 
 A page names keys as browsers do, and a browser has applied the person's own layout already. So a character is typed as a text,
 whatever layout the desktop has, and only named keys (Return, arrows, Ctrl...) are pressed and released. This module is pure.

@@ -1,9 +1,9 @@
 """The picture that viewers get: a copy of a desktop's screen with its cursor, kept by a thread of its own.
 
-A viewer must not hold an agent up. Of a display that this machine reaches, the copy comes over a connection of its own,
+Viewers must not delay an agent. Of a display that this machine reaches, the copy comes over a connection of its own,
 which only looks. Elsewhere it comes from the pixels that the desktop's connection keeps: they are locked while they are
-copied, and the desktop is not. Comparing and encoding work on the copy. While nobody watches there is neither a thread nor
-a connection.
+copied, and the desktop is not. Comparing and encoding work on the copy. Without viewers there is neither a thread nor a
+connection.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def _details(plain: dict[str, Any], *, hidden: bool) -> Iterator[str]:
     for name, value in plain.items():
         match name, value:
             case "text", str():
-                # What a person types is for nobody else, even where the log does not say that it is secret.
+                # What a person types is never shown, even where the log does not mark it as secret.
                 yield "***" if hidden or secret else f"“{_line_ends(value)}”"
             case ("keys", [*names]):
                 yield "+".join(map(str, names))

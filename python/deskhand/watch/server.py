@@ -82,7 +82,7 @@ def application(
 ) -> Application:
     """An ASGI application with the page that shows a desktop, to serve it by itself or as a part of another application.
 
-    Nobody sees anything without a link: `Application.link`.
+    Nothing is shown without a link: `Application.link`.
 
     Args:
         desktop: The desktop, or several by the names that viewers read. They stay open. What is done through this object, and

@@ -123,9 +123,9 @@ class Upload:
         self.drop("cancelled")
 
     def state(self) -> dict[str, Any]:
-        """What the page is told of it."""
-        told = {"id": self.id, "received": self._received, "over": self.over}
-        return {**told, "where": self._where, "error": self._error}
+        """Its state, as the page gets it."""
+        state = {"id": self.id, "received": self._received, "over": self.over}
+        return {**state, "where": self._where, "error": self._error}
 
 
 class Download:

@@ -24,7 +24,7 @@ export class Cards {
   }
 
   /**
-   * Show what waits now. A card that has not changed is not touched: somebody may be about to press one of its buttons.
+   * Show what waits now. A card that has not changed stays: a person may be about to press one of its buttons.
    * @param {State} state
    */
   show(state) {
