@@ -76,10 +76,10 @@ def run(
         call = decode(payload, model_session.viewport)
         if call.name == START and not programs:
             raise UnsupportedAction(
-                "this server", START, "programs are started by whoever runs it (--start, --programs)"
+                "this server", START, "only its owner starts programs (--start), unless clients may (--programs)"
             )
         if call.name == HAND_OVER and not hand_over:
-            raise UnsupportedAction("this server", HAND_OVER, "whoever runs it has not offered that (hand_over=True)")
+            raise UnsupportedAction("this server", HAND_OVER, "its owner has not offered that (hand_over=True)")
     except ActionError as error:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
     return encode(model_session.carry_out(call))
@@ -112,7 +112,7 @@ def server(
         desktop: The desktop, which the caller closes.
         single: One tool for all actions instead of one for each.
         programs: Also a tool, `start`, that starts programs: on a local desktop they run on this machine. The policy judges it.
-        hand_over: Also a tool, `hand_over`, by which the model asks a person for help (`Desktop.hand_over`). Somebody must be
+        hand_over: Also a tool, `hand_over`, by which the model asks a person for help (`Desktop.hand_over`). A person must be
             able to answer: see `deskhand.watch`.
         options: As for `ModelSession`: size, settle, policy, ask.
 

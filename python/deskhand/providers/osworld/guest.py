@@ -131,8 +131,8 @@ class Guest:
         if status != 0 and not error:
             error = f"Process exited with code {status}"
         both = "\n".join(part for part in (output, error) if part)
-        told = {"message": both, "need_more": False, "output": output, "error": error, "return_code": status}
-        return Answer({"status": "error" if status else "success", **told})
+        details = {"message": both, "need_more": False, "output": output, "error": error, "return_code": status}
+        return Answer({"status": "error" if status else "success", **details})
 
     def run_bash_script(self, given: Mapping[str, Any]) -> Answer:
         """Run a script with bash; its errors are in its output."""
@@ -294,8 +294,8 @@ class Guest:
 
     def wallpaper(self, _: Mapping[str, Any]) -> Answer:
         """The picture that the settings of GNOME name as wallpaper."""
-        told = self.machine.ask("gsettings", "get", *_WALLPAPER)
-        path = (told or "").strip().strip("'").removeprefix("file://")
+        setting = self.machine.ask("gsettings", "get", *_WALLPAPER)
+        path = (setting or "").strip().strip("'").removeprefix("file://")
         data = self.machine.read(path) if path else None
         if data is None:
             return Answer({"error": "Wallpaper file not found"}, 404)
