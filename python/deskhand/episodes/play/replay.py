@@ -105,7 +105,7 @@ def compare(recorded: Recording, replayed: Recording, *, masks: Iterable[Region]
     Raises:
         EpisodeError: A recording or a frame cannot be read.
     """
-    before, after = _repeatable_calls(recorded), _calls_to_compare(replayed)
+    before, after = _repeatable_calls(recorded), _repeatable_calls(replayed)
     differences: list[Difference] = []
     compared = 0
     for step, (first, second) in enumerate(zip_longest(before, after)):
@@ -218,10 +218,10 @@ def tasks_of(run: Run, episodes: Sequence[str] = (), *, named: Sequence[str] = (
     if unknown := [name for name in wanted if name not in known]:
         listed = run.manifest.get("select")
         others = [each for each in listed if not ships(each)] if isinstance(listed, list) else []
-        told = f"; the run names {', '.join(map(shown, others[:3]))}" if others else ""
+        hint = f"; the run names {', '.join(map(shown, others[:3]))}" if others else ""
         raise EpisodeError(
-            f"{run.directory} has episodes of {', '.join(unknown[:3])}, which does not ship{told}. A task is code, which would "
-            "run here: if you trust it, name its folder or its class with --task"
+            f"{run.directory} has episodes of {', '.join(unknown[:3])}, which do not ship with deskhand{hint}. "
+            "A task is code, which would run here: if you trust it, name its folder or its class with --task"
         )
     return [known[name] for name in wanted]
 

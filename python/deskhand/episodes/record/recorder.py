@@ -1,6 +1,6 @@
 """Records one attempt while it happens: `Recorder`.
 
-This module owns what an attempt's files tell of each operation. It judges nothing and writes no secrets.
+This module owns what an attempt's files say of each operation. It judges nothing and writes no secrets.
 """
 
 from __future__ import annotations
@@ -224,10 +224,10 @@ class Recorder:
         return sanitize(value, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets)
 
     def end_state(self, state: EndState) -> None:
-        """Keep what the evaluation was told, unless there is a secret: files may have it in any form. May raise `OSError`."""
+        """Keep the answers that the evaluation got; none if a secret was typed, which may be in them. May raise `OSError`."""
         begun = self._clock()
         if self._secrets:
-            state = EndState("", lacking="a secret was typed, which it may have")
+            state = EndState("", lacking="a secret was typed, and the answers may contain it")
         self._files.write_file(END_STATE, state.to_json())
         self.totals.overhead += self._clock() - begun
 
@@ -242,12 +242,12 @@ class Recorder:
         """
         begun = self._clock()
         # The evaluation has limited its state already, so it is written completely here.
-        told: Mapping[str, Any] = sanitize(result, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)
+        written: Mapping[str, Any] = sanitize(result, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)
         self._frames.sync()
         self.sync()
-        self._files.write_result(told)
+        self._files.write_result(written)
         self.totals.overhead += self._clock() - begun
-        return told
+        return written
 
     def sync(self) -> None:
         """Wait until all events are on disk.

@@ -1,8 +1,8 @@
 """Records every desktop that a program opens: `trace_openings`, for the variable `DESKHAND_TRACE`.
 
 A trace has the layout of a run's folder, so that whatever reads a run reads it too. Each desktop is an episode without a
-result. This module owns the names in it and its limits. It never stops the program: what can no longer be recorded is told by a
-warning.
+result. This module owns the names in it and its limits. It never stops the program: a warning reports what can no longer be
+recorded.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ class _Tracer:
 
     def _end(self, error: BaseException) -> None:
         with self._lock:
-            told, self._over = self._over, True
-        if told:
+            was_over, self._over = self._over, True
+        if was_over:
             return
         reason = f"the trace ends here: {error}"
         if self._recorder is not None:

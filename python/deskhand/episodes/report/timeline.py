@@ -83,7 +83,7 @@ def moments(events: Iterable[Mapping[str, Any]]) -> list[Moment]:
             moment = _moment(number, kind, event, pointer)
             pointer = _at(event.get("cursor")) or pointer
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
-            # Somebody else's recording may have anything in an event.
+            # A recording is untrusted, and may have anything in an event.
             t = found[-1].t if found else 0.0
             moment = Moment(number, _cut(kind), t, ("an event that cannot be read",))
         found.append(moment)
@@ -125,7 +125,7 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
         number=number,
         kind="perform",
         t=t,
-        lines=tuple(told(action) for action in actions) or ("look again",),
+        lines=tuple(describe_action(action) for action in actions) or ("look again",),
         text=_outlined(event),
         error=_failed(event),
         frame=after or before,
@@ -213,7 +213,7 @@ def _command(number: int, t: float, event: Mapping[str, Any]) -> Moment:
     )
 
 
-def told(action: Mapping[str, Any]) -> str:
+def describe_action(action: Mapping[str, Any]) -> str:
     """A recorded action as a text for people."""
     kind = str(action.get("type", "?"))
     words = [kind.replace("_", " ")]
