@@ -72,7 +72,7 @@ _SECTIONS: Mapping[str, Mapping[str, _Listed]] = {
         ),
         "verify": _Listed(
             "reporting",
-            "Check a run of somebody else's: its plan, its records, and its scores from the recorded end states.",
+            "Check a run that was made elsewhere: its plan, its records, and its scores from the recorded end states.",
         ),
         "export": _Listed("replaying", "Write the episodes of a run in the form of other programs."),
         "replay": _Listed(
