@@ -127,7 +127,7 @@ class PersonInput:
         if upload.kind == "picture":
             self.put({"type": "picture", "upload": upload})
             return
-        # A policy may ask about a file for long, and input goes on meanwhile.
+        # A policy may take long to ask about a file, and input goes on meanwhile.
         threading.Thread(target=self._store, args=(upload,), name="deskhand-files", daemon=True).start()
 
     def end(self, note: str) -> None:

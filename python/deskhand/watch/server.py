@@ -164,7 +164,7 @@ class Application:
         return f"{base}#{token}"
 
     def close(self) -> None:
-        """End what belongs to viewers; whoever has control hands it back. The desktops stay. Harmless when called again."""
+        """End what belongs to viewers; one who has control hands it back. The desktops stay. Harmless when called again."""
         self._end_revocations()
         for watched in self._watched:
             watched.close()
@@ -311,7 +311,7 @@ class Application:
             grant = self.grants.enter(socket.cookies.get(self._cookie, ""), key)
         except DeskhandError as error:
             if known:
-                # A page is told why a socket ends, and not why one is refused.
+                # A page gets the reason when a socket ends, and not when one is refused.
                 await socket.accept(PROTOCOL)
             await socket.close(1008, one_line(getattr(error, "reason", str(error)), 100))
             return

@@ -93,7 +93,7 @@ def _is_written(desktop: Desktop, path: str, data: bytes) -> bool:
 
 
 def _write(desktop: Desktop, path: str, data: bytes) -> None:
-    # A policy may have asked for long, and the hold may have ended meanwhile.
+    # A policy may have taken long to ask, and the hold may have ended meanwhile.
     core_of(desktop).control.refuse_if_held()
     try:
         Path(path).parent.mkdir(exist_ok=True)

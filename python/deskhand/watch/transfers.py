@@ -59,7 +59,7 @@ class Upload:
         self._data: bytearray | None = None
         self._received = 0
         self._left = 0
-        # Its data either ends with it or is handed on, and never both.
+        # Its data is either dropped with it or passed on, never both.
         self._lock = threading.Lock()
         self._handed_on = False
 

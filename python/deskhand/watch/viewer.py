@@ -202,11 +202,11 @@ class LiveViewer(Viewer):
         self._point: tuple[int, int] | None = None
         self._pointed: dict[str, Any] | None = None
         self._lookup: asyncio.Task[None] | None = None
-        # What the page sends to the desktop, and the state of that which the page has; what the page gets from the desktop.
+        # The upload to the desktop, and the state of it that was sent last; the download from the desktop.
         self._upload: Upload | None = None
         self._sent_upload: dict[str, Any] | None = None
         self._download: Download | None = None
-        # Acts of one viewer are done in order.
+        # Requests of one viewer are carried out in order.
         self._act = asyncio.Lock()
 
     async def serve(self) -> None:
@@ -231,7 +231,7 @@ class LiveViewer(Viewer):
             return turn, None, (0, 0)
         state = {**watched.state(self), "hidden": hidden, "scopes": sorted(self.grant.scopes), "me": self.grant.name}
         if hidden and "approve" not in self.grant.scopes:
-            # One may have a file that who has control sends.
+            # A question may contain a file that the holder sends.
             state["questions"] = []
         if state != self._sent_state:
             self._sent_state = turn["state"] = state
@@ -240,7 +240,7 @@ class LiveViewer(Viewer):
         if self._upload is not None and (upload_state := self._upload.state()) != self._sent_upload:
             self._sent_upload = turn["upload"] = upload_state
         if hidden:
-            # Afterwards all is sent anew.
+            # Afterwards everything is sent again.
             self._seen, self._pointed, self._download = -1, None, None
             return turn, None, (0, 0)
         revision, rows = watched.operations.newer(self._revision)

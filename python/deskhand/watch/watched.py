@@ -55,17 +55,17 @@ class Watched:
         self.mirror: Mirror = Mirror(desktop, self._notify)
         self.pointing: Pointing = Pointing(desktop, self.mirror)
         self.input: PersonInput | None = None
-        # What was sent last: until it has ended there is no other, so that one at a time is in memory.
+        # The latest upload. No other is accepted until it has ended, so that only one is in memory.
         self._upload: Upload | None = None
         self._listeners: dict[object, Callable[[], None]] = {}
         self._lock = threading.Lock()
         # Beginning a hold may take seconds. Viewers who only watch do not wait for it.
         self._turn = threading.Lock()
         self._live = 0
-        self._seldom = 0
+        self._thumbnails = 0
         self._end_questions: Callable[[], None] | None = None
         keep(desktop, self.operations)
-        # A policy stands before that list: what it denies comes no further.
+        # A policy comes before that list, which therefore does not get what the policy denies.
         keep(desktop, Denials(self.operations), first=True)
         if questions is not None:
             self._end_questions = questions.listen(lambda _: self._notify())
@@ -80,33 +80,33 @@ class Watched:
 
     # --- viewers ---
 
-    def enter(self, viewer: object, changed: Callable[[], None], *, seldom: bool = False) -> None:
+    def enter(self, viewer: object, changed: Callable[[], None], *, thumbnails: bool = False) -> None:
         """Add a viewer; the picture is kept current from now on.
 
         Args:
             viewer: Who it is.
             changed: Called in any thread when there is something new.
-            seldom: Thumbnails are enough.
+            thumbnails: The viewer only shows thumbnails.
         """
         with self._lock:
             self._listeners[viewer] = changed
-            self._live += not seldom
-            self._seldom += seldom
-            self.mirror.start(seldom=not self._live)
+            self._live += not thumbnails
+            self._thumbnails += thumbnails
+            self.mirror.start(thumbnails=not self._live)
 
-    def leave(self, viewer: object, *, seldom: bool = False) -> None:
+    def leave(self, viewer: object, *, thumbnails: bool = False) -> None:
         """Take a viewer out; the last one ends the copying. The one who has control hands the desktop back before."""
         with self._lock:
             if self._listeners.pop(viewer, None) is None:
                 return
-            self._live -= not seldom
-            self._seldom -= seldom
+            self._live -= not thumbnails
+            self._thumbnails -= thumbnails
             if not self._live:
                 self.pointing.rest()
-            if not self._live and not self._seldom:
+            if not self._live and not self._thumbnails:
                 self.mirror.stop()
             elif not self._live:
-                self.mirror.start(seldom=True)
+                self.mirror.start(thumbnails=True)
         self._notify()
 
     def _notify(self) -> None:
@@ -214,7 +214,7 @@ class Watched:
         self._notify()
 
     def release(self, viewer: object | None, note: str) -> None:
-        """Hand the desktop back, for a viewer or (None) for whichever has control."""
+        """Hand the desktop back for a viewer, or (None) for the one who has control."""
         with self._turn:
             person_input = self.input
             if person_input is None or (viewer is not None and person_input.viewer is not viewer):

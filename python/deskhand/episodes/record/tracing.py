@@ -87,7 +87,7 @@ class _Trace:
         except EpisodeError:
             raise
         except DeskhandError:
-            # The operation itself will tell that the desktop is gone, held or late.
+            # The operation itself reports that the desktop is gone, held or late.
             pass
         return recorder
 
@@ -169,7 +169,7 @@ class _Tracer:
                 self._recorder = self._trace.begin(desktop)
             core = core_of(desktop)
             if core is not self._core:
-                # The first one, or the same desktop made as new or handed over.
+                # The first core, or that of the same desktop after a reset or a handover.
                 self._core = core
                 self._recorder.attach(desktop)
                 core.ending.add(self._recorder.close)

@@ -104,7 +104,7 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
     marks = []
     for action in actions:
         if action.get("element") is not None:
-            # Where the last one was done the pointer still is; of those before it is not known.
+            # The pointer still is where the last action was done. Where it was for those before is not known.
             pointer = _at(event.get("cursor")) if action is actions[-1] else None
         mark = _mark(action, pointer)
         if mark is not None:

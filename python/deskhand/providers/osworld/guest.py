@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
 
 _PYTHON_SECONDS, _SCRIPT_SECONDS, _LONGEST_SCRIPT = 30.0, 100.0, 1800.0
-# A program may have no window, such as socat, and nobody says so.
+# A program such as socat has no window, and does not report that.
 _LAUNCH_SECONDS = 3.0
 _OPEN_SECONDS, _DOWNLOAD_SECONDS, _LONGEST_VERIFICATION = 120.0, 320.0, 600.0
 _LARGEST_DOWNLOAD = 1 << 30

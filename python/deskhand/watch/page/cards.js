@@ -13,7 +13,7 @@ export class Cards {
     this.send = send;
     this.take = take;
     this.place = get("waiting");
-    /** @type {Map<string, {told: string, card: HTMLElement}>} */
+    /** @type {Map<string, {content: string, card: HTMLElement}>} */
     this.cards = new Map();
   }
 
@@ -46,13 +46,13 @@ export class Cards {
       this.cards.delete(name);
     }
     wanted.forEach(([name, about, make], index) => {
-      const told = JSON.stringify(about);
+      const content = JSON.stringify(about);
       const known = this.cards.get(name);
-      if (known?.told === told && known.card === this.place.children[index]) return;
-      const card = known?.told === told ? known.card : make();
+      if (known?.content === content && known.card === this.place.children[index]) return;
+      const card = known?.content === content ? known.card : make();
       if (known && known.card !== card) known.card.remove();
       this.place.insertBefore(card, this.place.children[index] ?? null);
-      this.cards.set(name, { told, card });
+      this.cards.set(name, { content, card });
     });
   }
 

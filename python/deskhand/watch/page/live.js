@@ -137,7 +137,7 @@ export class Live {
   lost() {
     if (this.hadControl) {
       toast("You do not have control any more.", "note");
-      // Without a connection this is not told.
+      // Without a connection the page does not learn this.
       get("hands").hidden = true;
       get("take").textContent = "Take control";
     }
