@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begun = time.monotonic()
     try:
         console.print(
-            f"The oracle does every task {given.seeds} times, on {given.desktops} desktops at once.", style="bold"
+            f"The oracle runs every task {given.seeds} times, on {given.desktops} desktops at once.", style="bold"
         )
         _deskhand("run", *options, "--agent", "oracle", "--seeds", str(given.seeds), "--out", str(folder / "oracle"))
         page = folder / "report.html"
