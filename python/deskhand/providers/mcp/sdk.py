@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deskhand._core.extras import load
 from deskhand._native import __version__
 from deskhand.errors import ActionError
-from deskhand.providers import mcp
+from deskhand.providers.mcp.loop import run_async
 from deskhand.providers.mcp.wire import tools
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def make_server(model_session: AsyncModelSession, *, single: bool, programs: boo
 
     async def called(name: str, arguments: dict[str, Any] | None) -> Any:
         call = {"name": name, "arguments": arguments}
-        result = await mcp.run_async(model_session, call, programs=programs, hand_over=hand_over)
+        result = await run_async(model_session, call, programs=programs, hand_over=hand_over)
         return types.CallToolResult.model_validate(result)
 
     if hasattr(lowlevel.Server, "call_tool"):
