@@ -19,7 +19,7 @@ This module owns the public names. It does not import the SDK.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from deskhand.providers.mcp.loop import declare, run, run_async
 from deskhand.providers.mcp.wire import TOOL, decode, decode_result, encode, encode_call
@@ -40,7 +40,7 @@ def server(
     programs: bool = False,
     hand_over: bool = False,
     **options: Unpack[SessionOptions],
-) -> Server[Any]:
+) -> Server[object]:
     """A server of the SDK, `mcp.server.lowlevel.Server`, with tools that drive a desktop.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from deskhand.errors import ActionError, UnsupportedAction
 from deskhand.providers.hand_over_tool import HAND_OVER
@@ -12,6 +12,7 @@ from deskhand.providers.session import AsyncModelSession, ModelSession, SessionO
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.values import JSONObject
 
 
 def declare(
@@ -21,7 +22,7 @@ def declare(
     programs: bool = False,
     hand_over: bool = False,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """The tools, as a server answers `tools/list`.
 
     Args:
@@ -43,7 +44,7 @@ def run(
     programs: bool = False,
     hand_over: bool = False,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """Carry out a `tools/call`.
 
     Args:
@@ -80,7 +81,7 @@ async def run_async(
     programs: bool = False,
     hand_over: bool = False,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """Like `run`, cancellable."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="mcp"))
     return await model_session.run(lambda there: run(there, payload, programs=programs, hand_over=hand_over))
