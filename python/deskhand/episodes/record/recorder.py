@@ -203,7 +203,7 @@ class Recorder:
 
     # --- events ---
 
-    def event(self, kind: str, **fields: Any) -> None:
+    def event(self, kind: str, **fields: object) -> None:
         """Append an event: `seq`, `t` (seconds since the beginning), `wall` and `kind` are added.
 
         Args:
@@ -219,9 +219,12 @@ class Recorder:
             fields = {**fields, "home": self._home}
         self._files.append(kind, self.harmless(fields))
 
-    def harmless(self, value: Any) -> Any:
-        """A value in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
-        return harmless(value, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets)
+    def harmless(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+        """Fields in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
+        told: Mapping[str, object] = harmless(
+            fields, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets
+        )
+        return told
 
     def end_state(self, state: EndState) -> None:
         """Keep what the evaluation was told, unless there is a secret: files may have it in any form. May raise `OSError`."""
@@ -231,7 +234,7 @@ class Recorder:
         self._files.write_file(END_STATE, state.to_json())
         self.totals.overhead += self._clock() - begun
 
-    def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    def finish(self, result: Mapping[str, object]) -> Mapping[str, object]:
         """Write the result, completely or not at all, once everything else is on disk.
 
         Returns:
