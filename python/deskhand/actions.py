@@ -153,7 +153,7 @@ class Action:
         if type(self) is Drag and not self.path and self.to is None:
             raise ActionError("drag: xy missing: give the points to visit, or the element to drag to")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The action as plain JSON data: dict, list, str, int, float, bool and None.
 
         Fields that the seventeen normalized actions do not have appear only when they are not at their default.
@@ -166,7 +166,7 @@ class Action:
         return plain
 
     @staticmethod
-    def from_dict(plain: Mapping[str, Any]) -> Action:
+    def from_dict(plain: Mapping[str, object]) -> Action:
         """The action that a dictionary describes, the inverse of `to_dict`.
 
         Args:

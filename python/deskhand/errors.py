@@ -48,7 +48,7 @@ with its attributes, because episodes send errors between processes.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -133,7 +133,7 @@ class DeskhandError(Exception):
         return f"{self.message} [in actions[{self.index}] ({self.doing}); {before}]"
 
     # BaseException's own version calls cls(*args) with the formatted message, which no subclass here accepts.
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         """Pickle by attributes."""
         return _restore, (type(self), self.args, dict(self.__dict__))
 
@@ -284,7 +284,7 @@ class FileError(DeskhandError, OSError):
         self.filename: str = filename
 
     # Python keeps an OSError's attributes beside its dictionary.
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         """Pickle these too."""
         restore, (kind, args, state) = super().__reduce__()
         own = {"errno": self.errno, "strerror": self.strerror, "filename": self.filename}

@@ -12,6 +12,7 @@ import deskhand
 from containers.helpers import containers, owned_listeners
 from deskhand import Limits, PressKeys, Type
 from deskhand.launchers.docker.shared import SharedContainers
+from deskhand.launchers.docker.spec import ContainerSpec
 from faults.helpers import NOTHING, driver, until, xclient
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ LIMIT = 30
 @pytest.fixture
 def desktops(image: str) -> Iterator[list[deskhand.Desktop]]:
     """Three in a container with room for three, all started at once."""
-    rooms = SharedContainers(3, image=image, size=(400, 300), limits=Limits(memory=512 << 20, processes=100))
+    rooms = SharedContainers(
+        3, ContainerSpec(image=image, size=(400, 300), limits=Limits(memory=512 << 20, processes=100))
+    )
     with ThreadPoolExecutor(3) as threads:
         made = list(threads.map(lambda _: rooms.launch(), range(3)))
     yield made
@@ -116,7 +119,7 @@ def test_what_was_started_again_is_told_of_its_own_desktop(desktops: list[deskha
 
 @pytest.mark.soak
 def test_a_room_is_filled_before_another_is_made(image: str, engine: Engine) -> None:
-    rooms = SharedContainers(2, image=image, window_manager=None, size=(64, 64))
+    rooms = SharedContainers(2, ContainerSpec(image=image, window_manager=None, size=(64, 64)))
     made = [rooms.launch() for _ in range(3)]
     try:
         names = [host(desktop) for desktop in made]
@@ -147,11 +150,11 @@ def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
     with pytest.raises(deskhand.ActionError, match="Pool"):
         deskhand.launch("docker", displays=2)
     with pytest.raises(deskhand.ActionError, match="name"):
-        SharedContainers(2, name="one")
+        SharedContainers(2, ContainerSpec(name="one"))
     with pytest.raises(deskhand.ActionError, match="another machine"):
-        SharedContainers(2, image=image, remote=True).launch()
+        SharedContainers(2, ContainerSpec(image=image, remote=True)).launch()
     with pytest.raises(deskhand.LaunchFailed, match="no-such-image"):
-        SharedContainers(2, image="no-such-image").launch()
+        SharedContainers(2, ContainerSpec(image="no-such-image")).launch()
     # One that was built before this was possible.
     made = engine.api.create_container(image)
     old = f"deskhand-test-{secrets.token_hex(4)}"
@@ -159,7 +162,7 @@ def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
     engine.api.remove_container(made["Id"])
     try:
         with pytest.raises(deskhand.LaunchFailed, match="build it again"):
-            SharedContainers(2, image=old).launch()
+            SharedContainers(2, ContainerSpec(image=old)).launch()
     finally:
         engine.api.remove_image(old)
     assert not {
@@ -171,7 +174,8 @@ def test_what_is_not_possible_is_refused(image: str, engine: Engine) -> None:
 
 LAUNCHING = """
 from deskhand.launchers.docker.shared import SharedContainers
-rooms = SharedContainers(2, image=os.environ["IMAGE"])
+from deskhand.launchers.docker.spec import ContainerSpec
+rooms = SharedContainers(2, ContainerSpec(image=os.environ["IMAGE"]))
 desktops = [rooms.launch() for _ in range(2)]
 say(names=[desktop.name for desktop in desktops])
 wait_forever()
@@ -189,7 +193,7 @@ def test_a_killed_driver_leaves_nothing(engine: Engine, image: str, driver_envir
 
 @pytest.mark.soak
 def test_an_end_that_was_interrupted_gives_its_number_back_once(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rooms, leave = SharedContainers(2, image=image, size=(400, 300)), SharedContainers._leave
+    rooms, leave = SharedContainers(2, ContainerSpec(image=image, size=(400, 300))), SharedContainers._leave
 
     def interrupted(rooms: SharedContainers, room: Any, stay: Any) -> None:
         leave(rooms, room, stay)

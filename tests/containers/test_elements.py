@@ -12,6 +12,7 @@ import deskhand
 from containers.helpers import toolkits_image
 from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.shared import SharedContainers
+from deskhand.launchers.docker.spec import ContainerSpec
 from faults.helpers import until
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def test_when_the_session_bus_is_started_again_so_is_theirs(
 
 
 def test_each_of_several_sees_its_own(toolkits: str) -> None:
-    rooms = SharedContainers(2, image=toolkits, size=(800, 600))
+    rooms = SharedContainers(2, ContainerSpec(image=toolkits, size=(800, 600)))
     with rooms.launch() as one, rooms.launch() as two:
         one.start("mousepad", timeout=60)
         two.start("featherpad", timeout=60)

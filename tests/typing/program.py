@@ -34,7 +34,7 @@ from deskhand import (
 )
 from deskhand.episodes.tasks.task import Grade, Task, TaskLimits
 from deskhand.providers import bedrock, cua, osworld
-from deskhand.providers.values import ProviderCall
+from deskhand.providers.values import Payload, ProviderCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,7 +107,9 @@ async def in_asyncio(pool: Pool) -> None:
 
 def with_a_model(desktop: Desktop) -> None:
     assert_type(bedrock.decode({"toolUse": {}}, desktop.screenshot().viewport), ProviderCall)
-    assert_type(bedrock.run(desktop, {"toolUse": {}}), dict[str, Any])
+    assert_type(bedrock.run(desktop, {"toolUse": {}}), Payload)
+    message: dict[str, Any] = bedrock.respond(desktop, {"output": {}})
+    print(message["content"][0])
     bedrock.run("desktop", {})  # type: ignore[arg-type]
     providers: list[Provider] = [bedrock, cua, osworld]
     declaring: list[Declares] = [bedrock, cua, osworld]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, assert_type
+from typing import TYPE_CHECKING, assert_type
 
 from agents import FunctionTool
 from google.adk.tools.computer_use.computer_use_toolset import ComputerUseToolset
@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from deskhand.providers import agent_framework, anthropic, google, inspect_ai, langchain, mcp, openai
 from deskhand.providers.cua.server import application
 from deskhand.providers.google.adk import DeskComputer
+from deskhand.providers.values import JSONObject
 
 if TYPE_CHECKING:
     from deskhand import AsyncDesktop, Desktop
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def objects_of_sdks(desktop: Desktop, content: Content) -> None:
-    assert_type(openai.run(desktop, {"type": "computer_call"}), dict[str, Any])
-    assert_type(anthropic.run(desktop, {"type": "tool_use"}), dict[str, Any])
+    assert_type(openai.run(desktop, {"type": "computer_call"}), JSONObject)
+    assert_type(anthropic.run(desktop, {"type": "tool_use"}), JSONObject)
     assert_type(google.respond(desktop, content), Content | None)
     assert_type(google.computer(desktop), DeskComputer)
     assert_type(google.tool(desktop), ComputerUseToolset)
     assert_type(inspect_ai.tool(desktop), Tool)
-    assert_type(mcp.server(desktop), Server[Any])
+    assert_type(mcp.server(desktop), Server[object])
     assert_type(openai.elements_tool(desktop), FunctionTool)
     assert_type(openai.hand_over_tool(desktop), FunctionTool)
     google.respond("desktop", content)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import io
 import json
 from typing import Any
@@ -15,7 +16,7 @@ from PIL import Image
 
 from deskhand import ActionError
 from deskhand.execution import Compacted, CompactionStrategy, compact, compact_async, estimate_tokens
-from deskhand.execution.compaction_options import LEFT_OUT, default_priority
+from deskhand.execution.compaction_options import LEFT_OUT, Compaction, CompactionOptions, default_priority
 from deskhand.providers.cua import messages as m
 from deskhand.providers.payload import picture_of_url
 from deskhand.providers.values import Picture
@@ -23,6 +24,11 @@ from deskhand.providers.values import Picture
 SUMMARIZE, SLIDING_WINDOW = CompactionStrategy.SUMMARIZE, CompactionStrategy.SLIDING_WINDOW
 PRIORITY_BASED, TRUNCATE = CompactionStrategy.PRIORITY_BASED, CompactionStrategy.TRUNCATE
 PICTURE = Picture(b"\x89PNG" + bytes(3000))
+
+
+def test_the_options_are_those_of_a_compaction() -> None:
+    fields = {field.name for field in dataclasses.fields(Compaction)}
+    assert set(CompactionOptions.__annotations__) == fields - {"strategy", "limit"}
 
 
 def a_click(number: int) -> list[m.AgentMessage]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deskhand import AsyncDesktop, CallContext, Desktop, LeftClick, Operation, PolicyDenied, Secret, Type, calling
+from deskhand import AsyncDesktop, CallContext, Desktop, LeftClick, Move, Operation, PolicyDenied, Secret, Type, calling
 from deskhand._core.events import ButtonDown
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import keep, pass_on
@@ -85,6 +87,71 @@ def test_interceptors_end_in_reverse_and_see_what_a_later_one_refused(desktop: D
     with pytest.raises(PolicyDenied) as refused:
         view.perform(LeftClick((5, 5)))
     assert first.calls[-1][1] is refused.value
+    assert second.types == ["screenshot"]
+
+
+def test_the_order_holds_for_each_of_several_threads(desktop: Desktop) -> None:
+    """`before` in the order of the list, `after` in the reverse, with the operation's own token, whoever else is under way."""
+    threads, rounds, names = 6, 20, ("a", "b", "c")
+    logs: dict[int, list[tuple[str, str]]] = {}
+    begun, together = threading.Barrier(threads), threading.Barrier(threads)
+
+    class Ordered:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def before(self, operation: Operation) -> object:
+            logs[threading.get_ident()].append((self._name, "before"))
+            if self._name == "b":
+                # Every thread is between its interceptors now: the gate holds no lock there.
+                together.wait(30)
+            return (self._name, operation, threading.get_ident())
+
+        def after(self, operation: Operation, token: object, outcome: object) -> None:
+            assert token == (self._name, operation, threading.get_ident())
+            assert not isinstance(outcome, Exception)
+            logs[threading.get_ident()].append((self._name, "after"))
+
+    view = desktop.also(*map(Ordered, names))
+
+    def work(number: int) -> list[tuple[str, str]]:
+        # One thread each: nobody begins a second number before all have begun their first.
+        begun.wait(30)
+        logs[threading.get_ident()] = []
+        for turn in range(rounds):
+            if (number + turn) % 2:
+                view.screenshot()
+            else:
+                view.perform(Move((number, turn)), settle=False)
+        return logs[threading.get_ident()]
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(work, range(threads)))
+    once = [*((name, "before") for name in names), *((name, "after") for name in reversed(names))]
+    assert found == [once * rounds] * threads
+
+
+def test_what_one_thread_is_refused_ends_its_own_operation_only(desktop: Desktop) -> None:
+    """The interceptors that a refused operation has passed hear of it, and of no other thread's."""
+    both = threading.Barrier(2)
+
+    class Refusing(Heard):
+        def before(self, operation: Operation) -> object:
+            both.wait(30)
+            return super().before(operation)
+
+    first, second = Heard(), Refusing("perform")
+    view = desktop.also(first, second)
+    with ThreadPoolExecutor(2) as pool:
+        refused = pool.submit(view.perform, LeftClick((5, 5)), settle=False)
+        looked = pool.submit(view.screenshot)
+        assert looked.result(30).size == (320, 200)
+        error = refused.exception(30)
+    assert isinstance(error, PolicyDenied)
+    assert {operation.type: outcome for operation, outcome in first.calls} == {
+        "perform": error,
+        "screenshot": looked.result(),
+    }
     assert second.types == ["screenshot"]
 
 

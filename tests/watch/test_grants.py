@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from typing import TYPE_CHECKING
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from deskhand.watch.grants import GrantOptions, Grants
 from faults.helpers import until
 from watch.clients import ENDED, closed_with, enter, refused, socket, turn
 
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
     from deskhand.watch import Server
 
 LIMIT = 20.0
+
+
+def test_the_options_of_a_link_are_those_of_a_grant() -> None:
+    given = inspect.signature(Grants.issue).parameters.values()
+    assert set(GrantOptions.__annotations__) == {each.name for each in given if each.kind is each.KEYWORD_ONLY}
 
 
 def test_revoking_and_expiry_end_live_connections(watched: tuple[deskhand.Desktop, Server]) -> None:

@@ -251,5 +251,5 @@ class _Lines:
         )
 
     @staticmethod
-    def _line(**fields: Any) -> None:
+    def _line(**fields: object) -> None:
         click.echo(json.dumps(fields))

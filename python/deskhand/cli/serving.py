@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deskhand.desktop.desktop import Desktop
+    from deskhand.watch.listening import UvicornOptions
 
 _FILE = click.Path(exists=True, dir_okay=False)
 # The module with the application of each protocol, the extra that it needs, and what is checked to be installed.
@@ -90,10 +91,8 @@ def serve(
         # Its libraries come with an extra, and may be missing.
         server = importlib.import_module(module)
         served = server.application(AsyncDesktop(target), api_key=served_key(), programs=programs)
-        options = {"ssl_certfile": certificate, "ssl_keyfile": certificate_key}
-        asyncio.run(
-            _serve(uvicorn, served, listener, ws="websockets-sansio" if protocol == "cua" else "none", **options)
-        )
+        ws = "websockets-sansio" if protocol == "cua" else "none"
+        asyncio.run(_serve(uvicorn, served, listener, ws=ws, ssl_certfile=certificate, ssl_keyfile=certificate_key))
 
 
 @click.command(
@@ -169,7 +168,8 @@ def mcp(
         with _listening(target, "127.0.0.1", port, "/mcp", "http") as listener:
             used = listener.getsockname()[1]
             names = [f"{name}:{used}" for name in ("127.0.0.1", "localhost")]
-            asyncio.run(_serve(uvicorn, sdk.http_application(made, hosts=names, key=served_key()), listener))
+            made_http = sdk.http_application(made, hosts=names, key=served_key())
+            asyncio.run(_serve(uvicorn, made_http, listener, ws="none"))
 
 
 @contextlib.contextmanager
@@ -181,8 +181,8 @@ def _listening(target: Desktop, host: str, port: int, path: str, scheme: str) ->
         yield listener
 
 
-async def _serve(uvicorn: Any, served: Any, listener: socket.socket, *, ws: str = "none", **options: Any) -> None:
-    await server_of(uvicorn, served, ws=ws, **options).serve(sockets=[listener])
+async def _serve(uvicorn: Any, served: object, listener: socket.socket, **options: Unpack[UvicornOptions]) -> None:
+    await server_of(uvicorn, served, **options).serve(sockets=[listener])
 
 
 def _with_programs(policy: str) -> str:

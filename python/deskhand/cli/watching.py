@@ -8,7 +8,7 @@ import os
 import sys
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.watch.grants import Scope
+    from deskhand.watch.listening import UvicornOptions
     from deskhand.watch.server import Application
 
 _FILE = click.Path(exists=True, dir_okay=False)
@@ -117,11 +118,12 @@ def watch(
             click.echo(f"Open within 10 minutes, once: {link}")
         if not no_open and links == 1 and sys.stdout.isatty():
             webbrowser.open(printed[0])
-        asyncio.run(_serve(uvicorn, made, listener, ssl_certfile=certificate, ssl_keyfile=certificate_key))
+        options: UvicornOptions = {**WEB_OPTIONS, "ssl_certfile": certificate, "ssl_keyfile": certificate_key}
+        asyncio.run(_serve(uvicorn, made, listener, **options))
 
 
-async def _serve(uvicorn: Any, made: Application, listener: socket.socket, **options: Any) -> None:
-    await server_of(uvicorn, made, **options, **WEB_OPTIONS).serve(sockets=[listener])
+async def _serve(uvicorn: Any, made: Application, listener: socket.socket, **options: Unpack[UvicornOptions]) -> None:
+    await server_of(uvicorn, made, **options).serve(sockets=[listener])
 
 
 def _is_recording(name: str) -> bool:

@@ -34,7 +34,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import inspect
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from deskhand._core.arguments import expect_several
 from deskhand.errors import ActionError, shown
@@ -59,6 +59,8 @@ from deskhand.execution.types import CompactionStrategy
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
+    from deskhand.execution.compaction_options import CompactionOptions
+
 # A text that is cut shorter is useless.
 _SHORTEST = 200
 
@@ -68,7 +70,7 @@ def compact(
     strategy: CompactionStrategy = CompactionStrategy.TRUNCATE,
     *,
     limit: int,
-    **options: Any,
+    **options: Unpack[CompactionOptions],
 ) -> Compacted:
     """Shorten a history.
 
@@ -103,7 +105,7 @@ async def compact_async(
     strategy: CompactionStrategy = CompactionStrategy.TRUNCATE,
     *,
     limit: int,
-    **options: Any,
+    **options: Unpack[CompactionOptions],
 ) -> Compacted:
     """Like `compact`, with a `summarize` that may be a coroutine."""
     return await compacted(messages, Compaction(strategy=strategy, limit=limit, **options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 from deskhand._core.arguments import expect_callable, expect_integer
 from deskhand.errors import ActionError
@@ -42,7 +42,7 @@ class Compacted:
         summarized: How many messages the summary stands for.
     """
 
-    messages: list[Any]
+    messages: list[Message]
     tokens: int
     fits: bool
     pictures_removed: int = 0
@@ -82,6 +82,16 @@ def default_priority(message: Message) -> float:
     return 2.0 if plain.get("role") in ("assistant", "model") or is_summary(plain) else 3.0
 
 
+class CompactionOptions(TypedDict, total=False):
+    """The attributes of a `Compaction` other than its strategy and its limit."""
+
+    window: int
+    keep_pictures: int
+    priority: Callable[[Message], float]
+    summarize: Summarize | None
+    count: Callable[[Message], int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
     """How to shorten histories.
@@ -103,9 +113,9 @@ class Compaction:
     limit: int
     window: int = 20
     keep_pictures: int = 1
-    priority: Callable[[Any], float] = default_priority
+    priority: Callable[[Message], float] = default_priority
     summarize: Summarize | None = None
-    count: Callable[[Any], int] = estimate_tokens
+    count: Callable[[Message], int] = estimate_tokens
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -117,7 +127,7 @@ class Compaction:
             raise ActionError("the strategy SUMMARIZE needs summarize=, a function that returns a summary")
 
 
-Summarize: TypeAlias = Callable[[list[Any]], str | Awaitable[str]]
+Summarize: TypeAlias = Callable[[list[Message]], str | Awaitable[str]]
 """Returns a short text that stands for messages. Their pictures have been removed."""
 SUMMARY = "What happened before, in short:\n"
 

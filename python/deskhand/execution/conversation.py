@@ -83,7 +83,7 @@ class Turn:
     messages: tuple[Message, ...] = ()
 
 
-Ask: TypeAlias = Callable[[Turn], Any]
+Ask: TypeAlias = Callable[[Turn], object]
 """Asks a model: returns its response, its chunks (a sync or async iterable), or an awaitable of one of these."""
 
 

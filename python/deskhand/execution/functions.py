@@ -56,7 +56,7 @@ class Function:
 
     def __init__(
         self,
-        call: Callable[..., Any],
+        call: Callable[..., object],
         name: str | None = None,
         *,
         repeatable: bool | None = None,
@@ -84,7 +84,7 @@ class Function:
         if not isinstance(found, str) or found == "<lambda>":
             raise ActionError(f"{shown(call)} has no name: give name=")
         self.name = found
-        self._call = call
+        self._call: Callable[..., Any] = call
         self._is_coroutine = _is_coroutine(call)
         self._repeatable = looks if repeatable is None else repeatable
         self._looks = looks
@@ -99,7 +99,7 @@ class Function:
             self.turns = turns_of(self._model_session.session.desktop)
         self._signature = _signature(call, skip=desktop is not None)
 
-    def is_repeatable(self, arguments: Mapping[str, Any]) -> bool:
+    def is_repeatable(self, arguments: Mapping[str, object]) -> bool:
         """Whether a call with these arguments may be made again after it failed."""
         del arguments
         return self._repeatable
@@ -109,13 +109,13 @@ class Function:
         del result
         return False
 
-    def lane(self, arguments: Mapping[str, Any]) -> Lane | None:
+    def lane(self, arguments: Mapping[str, object]) -> Lane | None:
         """The lane that a call with these arguments needs."""
         if self._model_session is None:
             return None
         return Lane(id(core_of(self._model_session.session.desktop)), looks=self.only_looks(arguments))
 
-    def only_looks(self, arguments: Mapping[str, Any]) -> bool:
+    def only_looks(self, arguments: Mapping[str, object]) -> bool:
         """Whether a call with these arguments leaves the desktop as it is."""
         del arguments
         return self._looks
@@ -129,7 +129,7 @@ class Function:
             return "it was cancelled"
         return "a plain function cannot be stopped: it continues in its thread, and its result is dropped"
 
-    def parameters(self, arguments: Mapping[str, Any]) -> tuple[list[str], list[str], bool]:
+    def parameters(self, arguments: Mapping[str, object]) -> tuple[list[str], list[str], bool]:
         """The names of its parameters, those of them that are required, and whether it takes any other name."""
         del arguments
         if self._signature is None:
@@ -140,7 +140,7 @@ class Function:
         required = [parameter.name for parameter in named if parameter.default is inspect.Parameter.empty]
         return [parameter.name for parameter in named], required, inspect.Parameter.VAR_KEYWORD in kinds
 
-    def check(self, arguments: Mapping[str, Any]) -> None:
+    def check(self, arguments: Mapping[str, object]) -> None:
         """Check that it can be called with these arguments.
 
         Raises:
@@ -153,7 +153,7 @@ class Function:
         except TypeError as error:
             raise ActionError(f"{self.name}: {error}") from None
 
-    async def run(self, arguments: Mapping[str, Any]) -> Any:
+    async def run(self, arguments: Mapping[str, object]) -> object:
         """Call it."""
         if self._model_session is not None:
             return await self._model_session.run(lambda model_session: self._call(model_session.desktop, **arguments))
@@ -163,7 +163,7 @@ class Function:
         return await returned if inspect.isawaitable(returned) else returned
 
 
-Functions: TypeAlias = Mapping[str, Callable[..., Any]] | Iterable[Callable[..., Any] | Function]
+Functions: TypeAlias = Mapping[str, Callable[..., object]] | Iterable[Callable[..., object] | Function]
 """Functions by name, or a list of functions that have names."""
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from deskhand.providers.cua.messages import AgentMessage
 from deskhand.providers.payload import expect_object
 
-Message: TypeAlias = AgentMessage | Mapping[str, Any]
+Message: TypeAlias = AgentMessage | Mapping[str, object]
 """A message in any of the formats."""
 
 _Key: TypeAlias = tuple[str, object]
@@ -152,7 +152,7 @@ def is_reasoning(plain: Mapping[str, Any]) -> bool:
     return plain.get("type") == "reasoning"
 
 
-def saying(text: str, messages: Sequence[Message], **note: Any) -> Message:
+def saying(text: str, messages: Sequence[Message], **note: object) -> Message:
     """Make a user's message in the format of a history.
 
     Args:

@@ -48,11 +48,11 @@ class Agent:
     id: str
     capabilities: tuple[AgentCapability, ...] = ()
 
-    def score(self, function: str, context: Mapping[str, Any]) -> float | None:
+    def score(self, function: str, context: Mapping[str, object]) -> float | None:
         """Its score for a function, by a capability that names the function; None if it has none."""
         return self._best(context, lambda capability: function in capability.function_names)
 
-    def general_score(self, context: Mapping[str, Any]) -> float | None:
+    def general_score(self, context: Mapping[str, object]) -> float | None:
         """Its score for functions of any name, by a `FUNCTION_CALLING` without functions; None if it has none."""
         return self._best(context, _is_general)
 
@@ -81,7 +81,7 @@ class Switchboard:
         agents: Iterable[Agent] = (),
         *,
         recovery: str | None = None,
-        context: Mapping[str, Any] | None = None,
+        context: Mapping[str, object] | None = None,
         load: Callable[[str], float] | None = None,
         rules: Mapping[AgentSwitchTrigger, SwitchRule] | None = None,
     ) -> None:
@@ -107,7 +107,7 @@ class Switchboard:
         for trigger in chosen:
             if trigger not in _WITH_RULES:
                 raise ActionError(f"rules are for {', '.join(kind.name for kind in _WITH_RULES)}, not {shown(trigger)}")
-        self.context: dict[str, Any] = dict(expect_mapping("Switchboard: context", context or {}))
+        self.context: dict[str, object] = dict(expect_mapping("Switchboard: context", context or {}))
         self._recovery = recovery
         self._load = load
         self._rules = dict(chosen)

@@ -369,7 +369,7 @@ def computer_use_action(
     Raises:
         ActionError: The action is not one of the seventeen, or has modifiers, repetitions or a button that they cannot express.
     """
-    fields = expect("computer_use_action: action", action, Action).to_dict()
+    fields: dict[str, Any] = expect("computer_use_action: action", action, Action).to_dict()
     made = _OF_TYPE.get(fields.pop("type"))
     if made is None or not fields.keys() <= {spec.name for spec in dataclasses.fields(made)}:
         raise ActionError(f"the normalized actions cannot express {shown(action)}")

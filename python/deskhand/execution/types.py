@@ -166,7 +166,7 @@ class RequestFunctionCall:
     result: Any = None
     error: str | None = None
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Set a field; `id` and `call_id` are set together."""
         if name not in ("id", "call_id"):
             object.__setattr__(self, name, value)

@@ -260,12 +260,12 @@ class AuditLog:
         more = len(value) - longest
         return value if more <= 0 else f"{value[:longest]}... and {more} characters more"
 
-    def describe(self, action: JudgedAction) -> dict[str, Any]:
+    def describe(self, action: JudgedAction) -> dict[str, object]:
         """An action or operation as it is recorded: plain data, without texts that must not be written."""
         if isinstance(action, Action):
             plain = action.to_dict()
-            if isinstance(plain.get("text"), str) and not plain.get("secret"):
-                plain["text"] = self._text(plain["text"])
+            if isinstance(text := plain.get("text"), str) and not plain.get("secret"):
+                plain["text"] = self._text(text)
             return plain
         hidden = action.type in _COPIED or (self._texts == "none" and action.type in _COMMANDS)
         target: object = self._text(action.target) if hidden else action.target

@@ -29,6 +29,7 @@ from deskhand.errors import ActionError, BackendError, shown
 from deskhand.launchers import targets
 from deskhand.launchers.display import LARGEST_SCREEN
 from deskhand.launchers.docker.shared import MOST, SharedContainers
+from deskhand.launchers.docker.spec import ContainerSpec
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
 from deskhand.machine.program_arguments import program_words
@@ -148,7 +149,7 @@ class Pool:
                     f"displays={displays} is for containers, whose homes are their own: Pool('docker', ...)"
                 )
             judges = {name: options.pop(name, None) for name in ("policy", "ask", "audit")}
-            rooms = SharedContainers(displays, **options)
+            rooms = SharedContainers(displays, ContainerSpec(**options))
             return lambda: targets.opened(rooms.launch(), **judges)
         return partial(launch, **options) if callable(launch) else partial(targets.launch, launch, **options)
 

@@ -160,7 +160,7 @@ def encode_plain(action: Action, viewport: Viewport) -> tuple[str, dict[str, Any
     """
     if "text" in action.to_dict() and not isinstance(getattr(action, "text", ""), str):
         raise UnsupportedAction("a payload", "a secret text")
-    said = {key: value for key, value in action.to_dict().items() if value is not None}
+    said: dict[str, Any] = {key: value for key, value in action.to_dict().items() if value is not None}
     for key in ("xy", "start_xy"):
         if key in said:
             points = said[key] if isinstance(said[key][0], list) else [said[key]]

@@ -14,7 +14,7 @@ import posixpath
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from deskhand._core.arguments import expect
 from deskhand.desktop.operations import CallContext, calling
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
 
 _LARGEST = 4 << 20
+_T = TypeVar("_T")
+
 _MOST_SHOWN = 100_000
 _MOST_KEPT = 32 << 20
 _MOST_EDITS = 200
@@ -201,9 +203,9 @@ AnyEditor: TypeAlias = "TextEditor | AnyDesktop"
 """An editor, or a desktop, for which an editor is made."""
 
 
-def editor_of(given: AnyEditor, **options: Any) -> TextEditor:
-    """Return the editor itself, or make one for a desktop."""
-    return given if isinstance(given, TextEditor) else TextEditor(given, **options)
+def editor_of(given: AnyEditor, *, max_characters: int | None = None) -> TextEditor:
+    """Return the editor itself, or make one for a desktop, which shows that many characters of a file."""
+    return given if isinstance(given, TextEditor) else TextEditor(given, max_characters=max_characters)
 
 
 def carry_out_edit(editor: TextEditor | None, call: EditCall, *, provider: str) -> EditAnswer:
@@ -249,7 +251,7 @@ def _carried_out(editor: TextEditor, call: EditCall) -> str:
     raise ActionError(f"{shown(call.command)} is not one of {', '.join(COMMANDS)}, or a field is missing")
 
 
-async def with_editor(editor: TextEditor, function: Callable[[ModelSession], Any]) -> Any:
+async def with_editor(editor: TextEditor, function: Callable[[ModelSession], _T]) -> _T:
     """Call a function in the thread of the editor's desktop; it can be cancelled like `AsyncModelSession.run`."""
     return await editor._there.run(function)  # noqa: SLF001 # of the same module
 

@@ -14,6 +14,8 @@ from deskhand._core.extras import load
 from deskhand.errors import ActionError, DeskhandError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.applications import Starlette
 
     from deskhand.aio.desktop import AsyncDesktop
@@ -49,10 +51,12 @@ class HttpServer:
         self._applications = load("starlette.applications", extra)
         self._api_key = api_key
 
-    def application(self, routes: list[Any], **options: Any) -> Starlette:
+    def application(self, routes: list[Any], *, lifespan: Callable[[Any], object] | None = None) -> Starlette:
         """The ASGI application of these routes."""
         handlers = {self.refused: self._unknown, Exception: self._failed}
-        return cast("Starlette", self._applications.Starlette(routes=routes, exception_handlers=handlers, **options))
+        return cast(
+            "Starlette", self._applications.Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+        )
 
     def admits(self, key: object) -> bool:
         """Whether it is the key."""

@@ -1,12 +1,13 @@
 """The common form of all providers' calls and answers, between their payloads and a desktop. Pure.
 
-This module owns the types (`ProviderCall`, `Result`, and those of the shell). It has no provider's names and no desktop.
+This module owns the types (`ProviderCall`, `Result`, and those of the shell), and those of payloads (`JSONObject`, `Payload`).
+It has no provider's names and no desktop.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from deskhand._core.arguments import expect, expect_flag, expect_text
 from deskhand._core.formats import base64, data_url
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from deskhand._core.observation import Observation, Screenshot
     from deskhand.desktop.operations import SafetyCheck
     from deskhand.machine.interface import CommandResult
+
+JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
+"""Any value that JSON can express."""
+JSONObject: TypeAlias = "dict[str, JSONValue]"
+"""An object of JSON, as most providers' payloads are."""
+PayloadValue: TypeAlias = "bool | int | float | str | bytes | list[PayloadValue] | dict[str, PayloadValue] | None"
+"""Like `JSONValue`, with bytes: the SDKs of Amazon and Google take pictures as bytes, and write the JSON themselves."""
+Payload: TypeAlias = "dict[str, PayloadValue]"
+"""Like `JSONObject`, with bytes."""
 
 _MAKE_A_CALL = "write ProviderCall(steps=(action,), viewport=screenshot.viewport)"
 BROWSING = ("open", "navigate", "back", "forward", "search")
@@ -180,7 +190,7 @@ class ProviderCall:
     id: str | None = None
     name: str | None = None
     safety: tuple[SafetyCheck, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
 
     def at_points(self, where: str) -> ProviderCall:
         """This call, for a provider that can only express places as points.
@@ -289,7 +299,7 @@ class ShellCall:
     restart: bool = False
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +343,7 @@ class EditCall:
     old: str | None = None
     line: int | None = None
     lines: tuple[int, int] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,7 +364,7 @@ class EditAnswer:
     name: str | None = None
     failed: bool = False
     denied: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 def one_picture(pictures: Sequence[Picture]) -> Picture | None:

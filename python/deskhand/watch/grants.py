@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 from deskhand._core.arguments import expect_amount, expect_integer, expect_several, expect_text
 from deskhand._core.redaction import one_line
@@ -70,6 +70,15 @@ class _Session:
     cookie: bytes
     key: bytes
     live: int = 0
+
+
+class GrantOptions(TypedDict, total=False):
+    """The options of `Grants.issue`."""
+
+    name: str
+    lifetime: float
+    link_lifetime: float
+    connections: int
 
 
 class Grants:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from deskhand.errors import ActionError, ConnectFailed
 from deskhand.watch.site import is_loopback
@@ -50,7 +50,22 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def server_of(uvicorn: Any, served: Any, **options: Any) -> Any:
+class UvicornOptions(TypedDict, total=False):
+    """Options of `uvicorn.Config`, as that names them."""
+
+    access_log: bool
+    lifespan: str
+    limit_concurrency: int
+    server_header: bool
+    ssl_certfile: str | None
+    ssl_keyfile: str | None
+    timeout_graceful_shutdown: int
+    ws: str
+    ws_max_size: int
+    ws_per_message_deflate: bool
+
+
+def server_of(uvicorn: Any, served: object, **options: Unpack[UvicornOptions]) -> Any:
     """The server of uvicorn for an application.
 
     Args:

@@ -211,7 +211,7 @@ def _described(operation: Operation) -> dict[str, Any]:
         return {"title": one_line(title, _LONGEST_TITLE), "marks": [], "lines": []}
     titles, marks, lines = [], [], []
     for action in itertools.islice(operation.actions, _MOST_MARKS):
-        plain = action.to_dict()
+        plain: dict[str, Any] = action.to_dict()
         for place in filter(None, map(plain.get, _POINTS)):
             if isinstance(place[0], list):
                 lines.append(place[:_MOST_MARKS])

@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import time
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from deskhand._core.arguments import expect, expect_flag, expect_mapping, expect_text
 from deskhand._core.extras import load
@@ -34,9 +34,11 @@ from deskhand.watch.viewer import PROTOCOL, LiveViewer
 from deskhand.watch.watched import Watched
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableMapping
 
-    from deskhand.watch.grants import Grant, Scope
+    from starlette import types as asgi
+
+    from deskhand.watch.grants import Grant, GrantOptions, Scope
     from deskhand.watch.viewer import Viewer
 
 EXTRA = "watch"
@@ -151,7 +153,7 @@ class Application:
         ]
         self._inner = self._starlette.Starlette(routes=routes, lifespan=self._lifespan)
 
-    def link(self, base: str, *scopes: Scope, **options: Any) -> str:
+    def link(self, base: str, *scopes: Scope, **options: Unpack[GrantOptions]) -> str:
         """A link that works once.
 
         Args:
@@ -171,9 +173,9 @@ class Application:
 
     async def __call__(
         self,
-        scope: MutableMapping[str, Any],
-        receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+        scope: asgi.Scope,
+        receive: asgi.Receive,
+        send: asgi.Send,
     ) -> None:
         """Serve one connection, as ASGI calls an application."""
         if scope["type"] not in {"http", "websocket"}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from deskhand._core.arguments import expect_integer, expect_text
 from deskhand._core.extras import load
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.policy.questions import Questions
-    from deskhand.watch.grants import Grants, Scope
+    from deskhand.watch.grants import GrantOptions, Grants, Scope
+    from deskhand.watch.listening import UvicornOptions
 
-WEB_OPTIONS: dict[str, Any] = {
+WEB_OPTIONS: UvicornOptions = {
     "access_log": False,
     "server_header": False,
     "ws_max_size": LONGEST_MESSAGE,
@@ -79,9 +80,13 @@ def serve(
         listener = undo.enter_context(listening(host, port))
         made = application(desktop, hosts=(*hosts, *named), embed_in=embed_in, questions=questions)
         undo.callback(made.close)
-        server = server_of(
-            uvicorn, made, ssl_certfile=certificate, ssl_keyfile=certificate_key, lifespan="off", **WEB_OPTIONS
-        )
+        options: UvicornOptions = {
+            **WEB_OPTIONS,
+            "ssl_certfile": certificate,
+            "ssl_keyfile": certificate_key,
+            "lifespan": "off",
+        }
+        server = server_of(uvicorn, made, **options)
         thread = threading.Thread(target=server.run, args=([listener],), name="deskhand-watch-server", daemon=True)
         thread.start()
         undo.callback(thread.join, _END_LIMIT)
@@ -129,7 +134,7 @@ class Server:
         """Who may do what."""
         return self.application.grants
 
-    def link(self, *scopes: Scope, **options: Any) -> str:
+    def link(self, *scopes: Scope, **options: Unpack[GrantOptions]) -> str:
         """A link that works once, for `watch`, `control` and `approve`; see `Application.link`."""
         return self.application.link(self.url, *scopes, **options)
 

@@ -172,7 +172,7 @@ class Viewer:
     def _take_piece(self, piece: bytes) -> None:
         raise _Closing(_BROKEN, f"{len(piece):,} bytes were not announced")
 
-    def _answer(self, **answer: Any) -> None:
+    def _answer(self, **answer: str) -> None:
         """Put something into the next turn, from any thread."""
         if len(self._answers) < _MOST_ANSWERS:
             self._answers.append(answer)

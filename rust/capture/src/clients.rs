@@ -7,9 +7,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::fstat;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::inbox::{self, SHOW_NAME, SHOW_PEER, SHOW_QUEUES, Told};
+use crate::inbox::{self, SHOW_NAME, SHOW_PEER, SHOW_QUEUES, SOCK_DIAG_BY_FAMILY};
+use crate::sock_diag;
 use crate::stat::{Stat, numbers};
 
 /// How long after a key a client is waited for.
@@ -22,7 +22,6 @@ const MOST_SOCKETS: usize = 4_000;
 const MOST_PROCESSES: usize = 1_000;
 const ESTABLISHED: u32 = 1 << 1;
 const LIST: u16 = 0x301;
-const DONE: u16 = 3;
 
 /// Whether a client has yet to read what the server sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub(crate) struct Clients {
 
 impl Server {
     fn of(ours: BorrowedFd<'_>) -> Option<Self> {
-        let netlink = inbox::kernel()?;
+        let netlink = sock_diag::kernel()?;
         let ours = u32::try_from(fstat(ours).ok()?.st_ino).ok()?;
         let name = inbox::server_of(&netlink, ours)?;
         Some(Self { netlink, ours, name })
@@ -68,19 +67,10 @@ impl Server {
     /// The clients with something to read.
     fn unread(&self) -> Option<HashSet<u32>> {
         let question = inbox::question(LIST, ESTABLISHED, 0, SHOW_NAME | SHOW_PEER | SHOW_QUEUES);
-        send(&self.netlink, &question, SendFlags::empty()).ok()?;
-        let mut sockets: Vec<Told> = Vec::new();
-        let mut buffer = vec![0; 1 << 16];
-        while sockets.len() <= MOST_SOCKETS {
-            let (length, _) = recv(&self.netlink, &mut *buffer, RecvFlags::empty()).ok()?;
-            if read(&buffer[..length], &mut sockets)? {
-                let servers: HashSet<u32> =
-                    sockets.iter().filter(|one| one.name == self.name).map(|one| one.socket).collect();
-                let waits = |one: &&Told| one.unread > 0 && one.socket != self.ours && servers.contains(&one.peer);
-                return Some(sockets.iter().filter(waits).map(|one| one.socket).collect());
-            }
-        }
-        None
+        let sockets = sock_diag::list(&self.netlink, &question, SOCK_DIAG_BY_FAMILY, MOST_SOCKETS, inbox::told)?;
+        let servers: HashSet<u32> = sockets.iter().filter(|one| one.name == self.name).map(|one| one.socket).collect();
+        let waits = |one: &&inbox::Told| one.unread > 0 && one.socket != self.ours && servers.contains(&one.peer);
+        Some(sockets.iter().filter(waits).map(|one| one.socket).collect())
     }
 }
 
@@ -165,19 +155,6 @@ fn sockets_of(process: &str) -> HashSet<u32> {
 /// Whether a process has not come to rest, because it is at work, waits for a processor, or is stopped.
 fn is_up(process: u32) -> bool {
     Stat::of(&format!("/proc/{process}/stat")).is_some_and(|stat| stat.is_stopped() || matches!(stat.state, 'R' | 'D'))
-}
-
-/// Reads one message of the kernel; whether it is the last.
-fn read(mut message: &[u8], sockets: &mut Vec<Told>) -> Option<bool> {
-    while !message.is_empty() {
-        let length = u32::from_ne_bytes(message.get(..4)?.try_into().ok()?) as usize;
-        if message.get(4..6)? == DONE.to_ne_bytes() {
-            return Some(true);
-        }
-        sockets.push(inbox::told(message)?);
-        message = message.get(length.next_multiple_of(4).max(4)..).unwrap_or_default();
-    }
-    Some(false)
 }
 
 #[cfg(test)]

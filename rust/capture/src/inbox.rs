@@ -4,15 +4,17 @@ use std::fs;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::fs::fstat;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, recv, send};
+
+use crate::sock_diag::{self, half, word};
 
 const HEADER: usize = 16;
 const QUERY: usize = HEADER + 24;
-/// Of an answer's message, before its attributes.
-const MESSAGE: usize = HEADER + 16;
-const INODE: usize = HEADER + 4;
+/// Of an answer, before its attributes.
+const FIXED: usize = 16;
+const INODE: usize = 4;
 const MOST_ANSWER: usize = 512;
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
+pub(crate) const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 pub(crate) const SHOW_NAME: u32 = 1;
 pub(crate) const SHOW_PEER: u32 = 4;
@@ -43,7 +45,7 @@ pub(crate) struct Told {
 impl Inbox {
     /// Those of `process`, to the server at the other end of `ours`; `None` where the kernel does not report them.
     pub(crate) fn of(process: u32, ours: BorrowedFd<'_>) -> Option<Self> {
-        let mut inbox = Self { netlink: kernel()?, connections: Vec::new() };
+        let mut inbox = Self { netlink: sock_diag::kernel()?, connections: Vec::new() };
         let display = server_of(&inbox.netlink, u32::try_from(fstat(ours).ok()?.st_ino).ok()?)?;
         let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten().take(MOST_FILES);
         let sockets = files.filter_map(|file| {
@@ -70,12 +72,6 @@ impl Inbox {
     }
 }
 
-/// A socket over which the kernel tells of others.
-pub(crate) fn kernel() -> Option<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG)).ok()
-}
-
 /// The name of the server at the other end of a socket.
 pub(crate) fn server_of(kernel: &OwnedFd, socket: u32) -> Option<Vec<u8>> {
     let peer = ask(kernel, socket, SHOW_PEER)?.peer;
@@ -89,7 +85,9 @@ fn ask(kernel: &OwnedFd, socket: u32, show: u32) -> Option<Told> {
     let mut answer = [0; MOST_ANSWER];
     // The kernel has answered when it has taken the request.
     let (length, _) = recv(kernel, &mut answer, RecvFlags::DONTWAIT).ok()?;
-    told(answer.get(..length)?)
+    let mut found = Vec::new();
+    sock_diag::entries(answer.get(..length)?, SOCK_DIAG_BY_FAMILY, &mut found, told)?;
+    found.pop()
 }
 
 /// Asks for the socket with this number, or for a list.
@@ -106,14 +104,9 @@ pub(crate) fn question(flags: u16, states: u32, socket: u32, show: u32) -> Vec<u
     query
 }
 
-/// Reads an answer; `None` if it says that there is no such socket.
+/// Reads a `unix_diag_msg` and its attributes.
 pub(crate) fn told(answer: &[u8]) -> Option<Told> {
-    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let half = |bytes: &[u8], at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
-    if half(answer, 4)? != SOCK_DIAG_BY_FAMILY {
-        return None;
-    }
-    let mut attributes = answer.get(MESSAGE..word(answer, 0)? as usize)?;
+    let mut attributes = answer.get(FIXED..)?;
     let mut told = Told { socket: word(answer, INODE)?, ..Told::default() };
     while let (Some(length), Some(kind)) = (half(attributes, 0), half(attributes, 2)) {
         let value = attributes.get(4..usize::from(length))?;

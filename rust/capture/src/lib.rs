@@ -39,6 +39,7 @@ mod sample;
 mod selection;
 mod server;
 mod serving;
+mod sock_diag;
 mod stat;
 mod state;
 mod steps;

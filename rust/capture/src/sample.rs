@@ -70,6 +70,8 @@ impl Ambient {
 
 /// A family's threads, by process and thread id in ascending order.
 pub(crate) struct Sample {
+    /// When the first thread was looked at, and when all had been.
+    pub(crate) begun: Instant,
     pub(crate) at: Instant,
     pub(crate) threads: Vec<Thread>,
 }

@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rustix::fd::OwnedFd;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
 
+use crate::sock_diag::{self, half, word};
 use crate::stat::Kept;
 
 /// How long an answer is waited for.
@@ -30,7 +30,6 @@ const X11_PORT: u16 = 6000;
 const ESTABLISHED: u8 = 1;
 const SYN_SENT: u8 = 2;
 const LISTEN: u8 = 10;
-const DONE: u16 = 3;
 /// The older request for a list (`TCPDIAG_GETSOCK`) goes through the connections of both families at once.
 const LIST: u16 = 18;
 
@@ -175,12 +174,10 @@ impl Traffic {
     /// display; `None` where the kernel does not tell.
     fn connections(&mut self) -> Option<Vec<Connection>> {
         if let Kernel::Unasked = self.kernel {
-            let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
-            let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG));
-            self.kernel = socket.map_or(Kernel::IsSilent, Kernel::Tells);
+            self.kernel = sock_diag::kernel().map_or(Kernel::IsSilent, Kernel::Tells);
         }
         let Kernel::Tells(kernel) = &self.kernel else { return None };
-        let Some(mut found) = ask(kernel) else {
+        let Some(mut found) = sock_diag::list(kernel, &question(), LIST, MOST_CONNECTIONS, connection) else {
             self.kernel = Kernel::IsSilent;
             return None;
         };
@@ -207,22 +204,6 @@ pub(crate) fn owns(processes: &[u32], inode: u32) -> bool {
     })
 }
 
-/// Asks for all connections; `None` if the kernel refuses, or there are too many.
-fn ask(kernel: &OwnedFd) -> Option<Vec<Connection>> {
-    send(kernel, &question(), SendFlags::empty()).ok()?;
-    let mut found = Vec::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let (length, _) = recv(kernel, &mut *buffer, RecvFlags::empty()).ok()?;
-        if read(&buffer[..length], &mut found)? {
-            return Some(found);
-        }
-        if found.len() > MOST_CONNECTIONS {
-            return None;
-        }
-    }
-}
-
 /// A `nlmsghdr` and an `inet_diag_req`: a list of the TCP connections, with `tcp_info`.
 fn question() -> [u8; 76] {
     const DUMP: u16 = 0x301;
@@ -242,21 +223,6 @@ fn segments_sent(text: &str) -> Option<u64> {
     let (names, numbers) = (lines.next()?, lines.next()?);
     let place = names.split(' ').position(|name| name == "OutSegs")?;
     numbers.split(' ').nth(place)?.parse().ok()
-}
-
-/// Reads one message of the kernel; whether it is the last.
-fn read(mut message: &[u8], found: &mut Vec<Connection>) -> Option<bool> {
-    while !message.is_empty() {
-        let length = word(message, 0)? as usize;
-        let body = message.get(16..length)?;
-        match half(message, 4)? {
-            DONE => return Some(true),
-            LIST => found.extend(connection(body)),
-            _ => return None,
-        }
-        message = message.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    Some(false)
 }
 
 /// Reads an `inet_diag_msg` and its attributes.
@@ -292,14 +258,6 @@ fn connection(body: &[u8]) -> Option<Connection> {
     }
     let port = body.get(4..6)?.try_into().ok()?;
     Some(Connection { inode: word(body, 68)?, address, port, state, sent: asked, answered })
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 #[cfg(test)]

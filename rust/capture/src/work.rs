@@ -31,8 +31,6 @@ const TICKS: f64 = 45.0;
 const PRESSED: Duration = Duration::from_millis(250);
 /// One that ends sooner after the key has another purpose (an editor's, 0.05 s after a line end), even where the key was read late.
 const SOONEST: Duration = Duration::from_millis(120);
-/// A timer that may run for so long is none that ends again and again, as a caret's does.
-const RARE: Duration = Duration::from_secs(2);
 /// When a wait is about to end this soon, a sample of the latest work is needed.
 pub(crate) const LATELY: Duration = Duration::from_millis(20);
 /// Over a shorter time the answer to our own ping weighs too much.
@@ -56,8 +54,8 @@ pub(crate) struct Work {
     doubts: u32,
     /// How often that had woken when something was last found there that it had not read.
     held: Option<u32>,
-    /// When the last action began, where its main thread waited for no timer, or for a rare one.
-    untimed: Option<Instant>,
+    /// A timer of its main thread that ends before this was set since the last action began.
+    foreseen: Option<Instant>,
     /// Whether the process that got the input has loaded GTK, once that was checked.
     gtk: Option<bool>,
     jobs: Jobs,
@@ -92,7 +90,7 @@ impl Work {
     /// From now on, look at the family of this process; of none when it does not run on this machine.
     pub(crate) fn follow(&mut self, pid: Option<u32>) {
         if self.asked != pid {
-            (self.asked, self.gtk, self.untimed) = (pid, None, None);
+            (self.asked, self.gtk, self.foreseen) = (pid, None, None);
         }
         let root = pid.map(|pid| self.ancestry.root_of(pid));
         if self.root != root {
@@ -146,6 +144,7 @@ impl Work {
     }
 
     fn take(&mut self) -> Sample {
+        let begun = Instant::now();
         let before: Vec<(u32, u32)> = self.members.iter().map(|member| (member.process, member.id)).collect();
         if !self.births.get_or_insert_with(Births::new).none_since_listed() {
             self.list();
@@ -161,7 +160,7 @@ impl Work {
         if before.into_iter().filter(is_gone).any(|(process, id)| self.has_computed(process, id)) {
             self.ended = Some(Instant::now());
         }
-        Sample { at: Instant::now(), threads }
+        Sample { begun, at: Instant::now(), threads }
     }
 
     /// Whether a thread that is gone was at work when it was last seen.
@@ -242,8 +241,13 @@ impl Work {
         self.young.clear();
         self.jobs.take_stock();
         self.dozes = self.inbox.as_mut().is_some_and(|(main, _)| is_dozing(main));
-        self.untimed = self.asked.filter(|&process| is_untimed(Waiting::of(process))).map(|_| Instant::now());
         (self.unread, self.held, self.doubts) = (None, None, 0);
+        self.measure_rest();
+        self.foreseen = self.asked.and_then(|asked| self.foreseen(asked));
+    }
+
+    /// What was done since the last look was done without an action, where that is long enough to tell.
+    fn measure_rest(&mut self) {
         if self.samples.back().is_none_or(|last| last.at.elapsed() < SHORTEST_REST) {
             return;
         }
@@ -293,15 +297,6 @@ impl Work {
             return true;
         }
         known
-    }
-}
-
-/// Whether a main thread that waits so while nobody acts waits for no timer, or for a rare one. How long it has waited is not told.
-fn is_untimed(waiting: Waiting) -> bool {
-    match waiting {
-        Waiting::Event => true,
-        Waiting::EventOrTimer(limit) => limit >= RARE,
-        Waiting::Nothing | Waiting::Unknown => false,
     }
 }
 

@@ -28,10 +28,17 @@ pub struct Piece<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Why a file is not a recording.
+/// Why a file cannot be played.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a recording: {0}")]
-pub struct NotARecording(&'static str);
+#[non_exhaustive]
+pub enum NotARecording {
+    /// It has another form.
+    #[error("not a recording: {0}")]
+    Form(&'static str),
+    /// The server was asked for pixels in an encoding that has no decoder here.
+    #[error("the recording has pixels in encoding {0}, which this version does not decode: record the server again")]
+    Encoding(i32),
+}
 
 /// The first word of a file with times.
 const MAGIC: &str = "rfb-recording-2";
@@ -52,23 +59,24 @@ impl<'a> Recording<'a> {
     /// # Errors
     /// When the line is not such a line.
     pub fn parse(file: &'a [u8]) -> Result<Self, NotARecording> {
-        let end =
-            file.iter().take(4096).position(|byte| *byte == b'\n').ok_or(NotARecording("it has no first line"))?;
-        let line = std::str::from_utf8(&file[..end]).map_err(|_| NotARecording("its first line is not text"))?;
+        use NotARecording::Form;
+        let end = file.iter().take(4096).position(|byte| *byte == b'\n').ok_or(Form("it has no first line"))?;
+        let line = std::str::from_utf8(&file[..end]).map_err(|_| Form("its first line is not text"))?;
         let [magic @ (MAGIC | UNTIMED), width, height, format, encodings] = line.split(' ').collect::<Vec<_>>()[..]
         else {
-            return Err(NotARecording("its first line does not begin with `rfb-recording` and four fields"));
+            return Err(Form("its first line does not begin with `rfb-recording` and four fields"));
         };
-        let side = |text: &str| text.parse().map_err(|_| NotARecording("its width or height is not a number"));
-        let number = |text: &str| text.parse().ok().and_then(Encoding::of);
-        let encodings = encodings.split(',').map(number).collect::<Option<_>>();
+        let side = |text: &str| text.parse().map_err(|_| Form("its width or height is not a number"));
+        let numbers: Result<Vec<i32>, _> = encodings.split(',').map(str::parse).collect();
+        let numbers = numbers.map_err(|_| Form("its encodings are not numbers"))?;
         let stream = &file[end + 1..];
         Ok(Self {
             size: Size { w: side(width)?, h: side(height)? },
-            format: PixelFormat::parse(
-                bytes(format).ok_or(NotARecording("its format is not 16 bytes in hexadecimal"))?,
-            ),
-            encodings: encodings.ok_or(NotARecording("it has an encoding that is not known"))?,
+            format: PixelFormat::parse(bytes(format).ok_or(Form("its format is not 16 bytes in hexadecimal"))?),
+            // Extensions that earlier versions offered are skipped in the stream too.
+            encodings: (numbers.into_iter().filter(|number| *number >= 0 || Encoding::of(*number).is_some()))
+                .map(|number| Encoding::of(number).ok_or(NotARecording::Encoding(number)))
+                .collect::<Result<_, _>>()?,
             pieces: if magic == MAGIC { timed(stream) } else { vec![Piece { at: 0.0, bytes: stream }] },
         })
     }
@@ -159,8 +167,20 @@ mod tests {
             "rfb-recording 3 2 zz 0\n",
             "rfb-recording-2 3 -2 00 0\n",
             "rfb-recording-3 3 2 00 0\n",
+            "rfb-recording-2 3 2 2018000100ff00ff00ff100800000000 0,x\n",
         ] {
-            assert!(Recording::parse(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(matches!(Recording::parse(wrong.as_bytes()), Err(NotARecording::Form(_))), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_earlier_versions_offered_is_left_out_or_named() {
+        let offering =
+            |numbers: &str| format!("rfb-recording-2 3 2 2018000100ff00ff00ff100800000000 {numbers}\n").into_bytes();
+        let extension = offering("0,-258,-223");
+        assert_eq!(Recording::parse(&extension).unwrap().encodings, [Encoding::Raw, Encoding::DesktopSize]);
+        let error = Recording::parse(&offering("1,2,-223")).unwrap_err();
+        assert_eq!(error, NotARecording::Encoding(2));
+        assert!(error.to_string().starts_with("the recording has pixels in encoding 2,"), "{error}");
     }
 }

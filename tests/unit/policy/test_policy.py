@@ -417,6 +417,22 @@ def test_who_is_asked_may_do_nothing_else(desktop: Desktop, inside: Inside) -> N
     assert (len(errors), inside.done) == (2, [])
 
 
+def test_a_policy_may_look_at_the_desktop_that_it_judges(desktop: Desktop, inside: Inside) -> None:
+    """It is not asked about its own look, which would not end."""
+    asked: list[str] = []
+
+    class Looks:
+        def before(self, action: JudgedAction, _context: Context) -> Decision:
+            asked.append(action.type)
+            assert judged.screenshot().size == (320, 200)
+            return Decision("allow")
+
+    judged = desktop.also(Guard(policy=Looks()))
+    judged.machine.run("ls")
+    judged.screenshot()
+    assert (asked, inside.done) == (["shell", "screenshot"], ["ls"])
+
+
 def test_a_view_adds_a_policy_and_takes_none_away(desktop: Desktop, inside: Inside) -> None:
     """Both decide; what is done through the first object goes past its own only."""
     shells = desktop.also(Guard(policy=ClassPolicy(allow=["shell", "observe"])))

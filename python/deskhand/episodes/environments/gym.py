@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _STILL = Settle(timeout=10.0)
 
 
-class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
+class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, object]"]):
     """One task on one desktop. `reset` sets an instance of it up; `done` or a limit ends it.
 
     An observation is the screen as an array of shape (height, width, 3), RGB, 0...255. The reward of a step is 0, except for
@@ -66,7 +66,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
     Besides samples of the action space, `step` accepts any `deskhand.Action`, in pixels of the screen.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 # as in the library
+    metadata: dict[str, object] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 # as in the library
 
     def __init__(
         self,
@@ -98,14 +98,16 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
             TaskError: There is not exactly one such task, or it is invalid.
             ActionError: `render_mode` has another value.
         """
-        if render_mode not in (None, *self.metadata["render_modes"]):
+        if render_mode not in (None, "rgb_array"):
             raise ActionError(f"render_mode is 'rgb_array' or None, not {render_mode!r}")
         self.task: Task = task if isinstance(task, Task) else _one(task)
         self.render_mode = render_mode
         self.limits: TaskLimits = limits or self.task.limits
         width, height = self._size = size or self.task.screen
         self.observation_space: spaces.Box[np.uint8] = spaces.Box(0, 255, (height, width, 3), np.uint8)
-        self.action_space: spaces.Space[dict[str, Any]] = cast("spaces.Space[dict[str, Any]]", action_space(self._size))
+        self.action_space: spaces.Space[dict[str, object]] = cast(
+            "spaces.Space[dict[str, object]]", action_space(self._size)
+        )
         self._clock = clock
         self._given = pool
         self._make: Callable[[], Pool] = partial(
@@ -119,7 +121,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         self._steps = 0
         self._until = 0.0
 
-    def nothing(self) -> dict[str, Any]:
+    def nothing(self) -> dict[str, object]:
         """An action that only waits, as a base for other actions."""
         zero = np.zeros(2, np.int64)
         return {
@@ -133,8 +135,8 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         }
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, object]]:
         """Set an instance of the task up on a desktop that is like new.
 
         Args:
@@ -165,7 +167,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
                     ) from error
         raise AssertionError  # pragma: no cover
 
-    def _begin(self, parameters: Mapping[str, Any]) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+    def _begin(self, parameters: Mapping[str, Any]) -> tuple[NDArray[np.uint8], dict[str, object]]:
         if self._given is None and self._own is None:
             self._own = self._make()
         pool = self._given or self._own
@@ -180,8 +182,8 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         return self._array(), {"instruction": self._instruction, "settled": seen.settled, "reason": seen.reason.value}
 
     def step(
-        self, action: dict[str, Any] | Action
-    ) -> tuple[NDArray[np.uint8], SupportsFloat, bool, bool, dict[str, Any]]:
+        self, action: dict[str, object] | Action
+    ) -> tuple[NDArray[np.uint8], SupportsFloat, bool, bool, dict[str, object]]:
         """Carry out an action, wait until the screen has settled, and look.
 
         Raises:
@@ -189,7 +191,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         """
         if self._context is None or self._picture is None:
             raise ActionError("step: reset the environment first")
-        info: dict[str, Any] = {"instruction": self._instruction}
+        info: dict[str, object] = {"instruction": self._instruction}
         acted = done = False
         try:
             try:
@@ -210,7 +212,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
             self._context = None
         return self._array(), reward, done, truncated, info
 
-    def _act(self, desktop: Desktop, action: dict[str, Any] | Action, info: dict[str, Any]) -> bool:
+    def _act(self, desktop: Desktop, action: dict[str, object] | Action, info: dict[str, object]) -> bool:
         """Carry out an action. Returns whether the agent says that it is done."""
         assert self._picture is not None  # noqa: S101 # `step` has looked
         view = self._picture.viewport
@@ -224,7 +226,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         info.update(settled=seen.settled, reason=seen.reason.value, changed=seen.changed)
         return actions is None
 
-    def _graded(self, info: dict[str, Any]) -> float:
+    def _graded(self, info: dict[str, object]) -> float:
         assert self._context is not None  # noqa: S101 # `step` has looked
         found = self.task.evaluate(self._context)
         grade = found if isinstance(found, Grade) else Grade(float(found))
@@ -232,8 +234,8 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
         return grade.score
 
     def _lost(
-        self, info: dict[str, Any], cause: Cause, detail: str
-    ) -> tuple[NDArray[np.uint8], SupportsFloat, bool, bool, dict[str, Any]]:
+        self, info: dict[str, object], cause: Cause, detail: str
+    ) -> tuple[NDArray[np.uint8], SupportsFloat, bool, bool, dict[str, object]]:
         self._context = None
         return self._array(), 0.0, False, True, {**info, "invalid": cause.value, "error": detail}
 
@@ -258,7 +260,7 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, Any]"]):
             own.close()
 
 
-class _PendingCall(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, Any]", "NDArray[np.uint8]", "dict[str, Any]"]):
+class _PendingCall(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, object]", "NDArray[np.uint8]", "dict[str, object]"]):
     """An environment whose next call runs in a thread, before its result is requested."""
 
     _begun: Future[Any] | None = None
@@ -276,10 +278,10 @@ class _PendingCall(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, Any]", "NDA
         begun, self._begun = self._begun, None
         return call() if begun is None else begun.result()
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None) -> Any:
         return self._result(lambda: self.env.reset(seed=seed, options=options))
 
-    def step(self, action: dict[str, Any]) -> Any:
+    def step(self, action: dict[str, object]) -> Any:
         return self._result(lambda: self.env.step(action))
 
 
@@ -317,19 +319,23 @@ class DesktopVectorEnv(SyncVectorEnv):
         self._pending = cast("list[_PendingCall]", self.envs)
         self._over = np.zeros(num_envs, np.bool_)
 
-    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, object]]:
         """Reset all, or those of `options["reset_mask"]`, in parallel."""
         seeds = seed if isinstance(seed, list) else [None if seed is None else seed + n for n in range(self.num_envs)]
-        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_))
+        mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))
         rest = {name: value for name, value in (options or {}).items() if name != "reset_mask"} or None
         with self._nothing_left():
             for env, one, wanted in zip(self._pending, seeds, mask, strict=True):
                 if wanted:
                     env.begin(self._threads, partial(env.env.reset, seed=one, options=rest))
-            self._over[np.asarray(mask)] = False
+            self._over[mask] = False
             return super().reset(seed=seed, options=options)
 
-    def step(self, actions: Any) -> Any:
+    def step(
+        self, actions: object
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, object]]:
         """Step all in parallel."""
         with self._nothing_left():
             for env, action, over in zip(self._pending, iterate(self.action_space, actions), self._over, strict=True):
@@ -352,7 +358,7 @@ class DesktopVectorEnv(SyncVectorEnv):
             for env in self._pending:
                 env.forget()
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, **kwargs: object) -> None:
         """Close them, and their own pool."""
         super().close_extras(**kwargs)
         self._threads.shutdown()

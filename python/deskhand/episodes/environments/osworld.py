@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.launchers.launch_options import LaunchOptions
     from deskhand.pool.status import ResetBy
-    from deskhand.providers.values import Result
+    from deskhand.providers.values import Payload, Result
 
 _STILL = Settle(timeout=10.0)
 
@@ -114,10 +114,10 @@ class OSWorldEnv:
 
     def reset(
         self,
-        task_config: Task | str | Mapping[str, Any] | None = None,
+        task_config: Task | str | Mapping[str, object] | None = None,
         seed: int | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+        options: Mapping[str, object] | None = None,
+    ) -> Payload:
         """Set a task up on a desktop that is like new.
 
         Args:
@@ -160,7 +160,7 @@ class OSWorldEnv:
         self._gave_up = False
         return self._get_obs()
 
-    def step(self, action: object, pause: float = 2) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
+    def step(self, action: object, pause: float = 2) -> tuple[Payload, float, bool, dict[str, bool]]:
         """Carry out an action, and return when the screen has settled.
 
         Args:

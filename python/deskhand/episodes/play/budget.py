@@ -11,7 +11,7 @@ import contextlib
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from deskhand._core.observation import Observation
 from deskhand.actions import LOOKING
@@ -67,7 +67,7 @@ class Record(Protocol):
         """See `deskhand.Interceptor`."""
         ...
 
-    def event(self, kind: str, **fields: Any) -> None:
+    def event(self, kind: str, **fields: object) -> None:
         """Write an event."""
         ...
 
@@ -79,11 +79,11 @@ class Record(Protocol):
         """Keep the answers that the evaluation got about the end state."""
         ...
 
-    def sanitize(self, value: Any) -> Any:
-        """A value in a form that may be written elsewhere: bounded, and without secrets."""
+    def sanitize(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+        """Fields in a form that may be written elsewhere: bounded, and without secrets."""
         ...
 
-    def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    def finish(self, result: Mapping[str, object]) -> Mapping[str, object]:
         """Write the result, completely or not at all; returns what was written."""
         ...
 
@@ -117,7 +117,7 @@ class Unrecorded:
     def control(self, event: ControlEvent) -> None:
         """Nothing."""
 
-    def event(self, kind: str, **fields: Any) -> None:
+    def event(self, kind: str, **fields: object) -> None:
         """Nothing."""
 
     def frame(self, desktop: Desktop, cause: str = "") -> str:
@@ -129,11 +129,11 @@ class Unrecorded:
     def end_state(self, state: EndState) -> None:
         """Nothing."""
 
-    def sanitize(self, value: Any) -> Any:
-        """As it is."""
-        return value
+    def sanitize(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+        """As they are."""
+        return fields
 
-    def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    def finish(self, result: Mapping[str, object]) -> Mapping[str, object]:
         """Nothing."""
         return result
 
@@ -234,14 +234,14 @@ class StepBudget:
         self._refuse_if_ended()
         return what, self._clock(), self._recorded(lambda: self._record.before(operation))
 
-    def after(self, operation: Operation, token: Any, outcome: object) -> None:
+    def after(self, operation: Operation, token: object, outcome: object) -> None:
         """Record an operation that has ended."""
         if token is None:
             return
         if isinstance(token, _PersonToken):
             self._recorded(lambda: self._record.after(operation, token.token, outcome))
             return
-        what, begun, theirs = token
+        what, begun, theirs = cast("tuple[str, float, object]", token)
         took = self._clock() - begun
         with self._lock:
             if isinstance(outcome, Observation):

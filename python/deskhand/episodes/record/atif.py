@@ -128,7 +128,7 @@ def _calls(turn: Turn) -> list[dict[str, Any]]:
     return [_call(name, type="screenshot")] if turn.kind == "look" else []
 
 
-def _call(name: str, /, *, type: str, **arguments: Any) -> dict[str, Any]:
+def _call(name: str, /, *, type: str, **arguments: object) -> dict[str, Any]:
     return {"tool_call_id": name, "function_name": type, "arguments": arguments}
 
 

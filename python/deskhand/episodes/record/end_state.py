@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, cast
 
 from deskhand.episodes.tasks.context import TaskContext
 from deskhand.errors import EpisodeError
@@ -31,23 +31,31 @@ _MOST_ANSWERS = 10_000
 _TEXTS = ("stdout", "stderr", "outcome")
 
 
+class Answer(TypedDict):
+    """A question of an evaluation and its answer, which is JSON data: the call (`ask`) and its argument (`of`)."""
+
+    ask: str
+    of: str
+    answer: object
+
+
 @dataclass(slots=True)
 class EndState:
     """Questions and answers, in their order.
 
     Attributes:
         home: The home directory of the desktop's user.
-        answers: Each with `ask`, `of` and `answer`.
+        answers: The questions with their answers.
         lacking: Why they are not kept; empty if all are here.
     """
 
     home: str
-    answers: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
     lacking: str = ""
     _size: int = 0
     _last: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def note(self, ask: str, of: str, answer: Any) -> None:
+    def note(self, ask: str, of: str, answer: object) -> None:
         """Keep an answer, which is JSON data, if there is room for all of them.
 
         An evaluation may ask until something is there: an answer is kept where it differs from the one before.

@@ -203,7 +203,7 @@ class Recorder:
 
     # --- events ---
 
-    def event(self, kind: str, **fields: Any) -> None:
+    def event(self, kind: str, **fields: object) -> None:
         """Append an event: `seq`, `t` (seconds since the beginning), `wall` and `kind` are added.
 
         Args:
@@ -219,9 +219,12 @@ class Recorder:
             fields = {**fields, "home": self._home}
         self._files.append(kind, self.sanitize(fields))
 
-    def sanitize(self, value: Any) -> Any:
-        """A value in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
-        return sanitize(value, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets)
+    def sanitize(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+        """Fields in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
+        written: Mapping[str, object] = sanitize(
+            fields, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets
+        )
+        return written
 
     def end_state(self, state: EndState) -> None:
         """Keep the answers that the evaluation got; none if a secret was typed, which may be in them. May raise `OSError`."""
@@ -231,7 +234,7 @@ class Recorder:
         self._files.write_file(END_STATE, state.to_json())
         self.totals.overhead += self._clock() - begun
 
-    def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    def finish(self, result: Mapping[str, object]) -> Mapping[str, object]:
         """Write the result, completely or not at all, once everything else is on disk.
 
         Returns:

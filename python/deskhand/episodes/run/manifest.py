@@ -35,6 +35,8 @@ _NEEDED: Mapping[str, tuple[type, ...]] = {
     "tasks": (dict,),
     "started": (int, float),
 }
+# The first manifests lack both: their runs had these unless the command line said otherwise.
+_ADDED: Mapping[str, Any] = {"desktops": 1, "engine": "local"}
 
 
 def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
@@ -56,6 +58,8 @@ def read_manifest(directory: str | os.PathLike[str]) -> Mapping[str, Any]:
             f"{path} is of version {version}, and deskhand {__version__} reads version {VERSION}: go on with the deskhand that "
             "began it, or begin a new run in another directory"
         )
+    if not _ADDED.keys() & manifest.keys():
+        manifest = {**_ADDED, **manifest}
     lacking = [name for name in _NEEDED if name not in manifest]
     wrong = [name for name, kinds in _NEEDED.items() if not isinstance(manifest.get(name), kinds)]
     if wrong:

@@ -29,7 +29,7 @@ from deskhand.episodes.tasks.catalogue import find_tasks
 from deskhand.errors import DesktopLost, EpisodeError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.episodes.ledger.ledger import Key, Lease, Ledger
@@ -304,9 +304,9 @@ class _Unwritable:
 
     attach = detach = before = after = control = event = frame = end_state = finish = _fail
 
-    def sanitize(self, value: Any) -> Any:
+    def sanitize(self, fields: Mapping[str, object]) -> Mapping[str, object]:
         """No agent has acted, so there is no secret."""
-        return value
+        return fields
 
     def close(self) -> None:
         """Nothing is open."""

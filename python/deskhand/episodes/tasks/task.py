@@ -10,7 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import random
@@ -64,7 +64,7 @@ class Grade:
 
     score: float
     reason: str = ""
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def success(self) -> bool:
@@ -112,7 +112,7 @@ class Task(ABC):
     evaluation_limit: ClassVar[float] = 120.0
     public_since: ClassVar[str] = ""
 
-    def parameters(self, random: random.Random) -> Mapping[str, Any]:
+    def parameters(self, random: random.Random) -> Mapping[str, object]:
         """The values that differ between two instances, as JSON data; all chance comes from `random`."""
         del random
         return {}
@@ -121,7 +121,7 @@ class Task(ABC):
         """Check, before a desktop is taken, what the task needs besides it; raises `TaskError` if that is missing."""
 
     @abstractmethod
-    def instruction(self, parameters: Mapping[str, Any]) -> str:
+    def instruction(self, parameters: Mapping[str, object]) -> str:
         """The agent's instruction."""
 
     @abstractmethod

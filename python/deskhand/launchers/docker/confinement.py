@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from deskhand.errors import ActionError, LaunchFailed
 from deskhand.launchers.docker.leftovers import asked_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from deskhand.launchers.docker.engine import Engine
@@ -27,8 +27,27 @@ STAGES = ("minimal", "desktop", "osworld")
 _LOG_BYTES = "1m"
 
 
+class HostOptions(TypedDict, total=False):
+    """Further arguments of the SDK's `create_host_config`, as that names them."""
+
+    binds: Mapping[str, Mapping[str, str]]
+    dns: Sequence[str]
+    extra_hosts: Mapping[str, str]
+    mounts: Sequence[object]
+    network_mode: str
+    restart_policy: Mapping[str, object]
+    shm_size: int
+    sysctls: Mapping[str, str]
+
+
 def confined(
-    engine: Engine, *, memory: int, cpus: float, processes: int, tmpfs: Mapping[str, str], **more: Any
+    engine: Engine,
+    *,
+    memory: int,
+    cpus: float,
+    processes: int,
+    tmpfs: Mapping[str, str],
+    **more: Unpack[HostOptions],
 ) -> dict[str, Any]:
     """The engine's host configuration.
 
@@ -38,7 +57,7 @@ def confined(
         cpus: Processors; never more than there are.
         processes: Processes and threads together.
         tmpfs: The only directories that can be written, each with its options.
-        more: Further arguments of the SDK's `create_host_config`.
+        more: Further arguments of the configuration.
     """
     made: dict[str, Any] = engine.api.create_host_config(
         read_only=True,
@@ -66,8 +85,9 @@ def create(
     *,
     user: tuple[int, int],
     labels: Mapping[str, str],
+    host_config: Mapping[str, object],
+    networking_config: Mapping[str, object] | None,
     environment: Mapping[str, str | None] | None = None,
-    **more: Any,
 ) -> str:
     """Make a container, not started yet; returns its id.
 
@@ -78,8 +98,9 @@ def create(
         name: Its name.
         user: Numbers of its user and group.
         labels: The labels that mark it as deskhand's.
+        host_config: What it may use, the result of `confined`.
+        networking_config: Its addresses in networks, as the SDK's `create_networking_config` makes them.
         environment: The environment of everything in it, besides its image's; None removes a variable of the image.
-        more: Further arguments of the SDK's `create_container`.
 
     Raises:
         LaunchFailed: There is no such image, or the engine refuses.
@@ -94,7 +115,8 @@ def create(
                 environment=dict(environment or {}),
                 labels=dict(labels),
                 detach=True,
-                **more,
+                host_config=host_config,
+                networking_config=networking_config,
             )["Id"]
     except LaunchFailed as error:
         cause = error.__cause__

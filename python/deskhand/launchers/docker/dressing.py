@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypedDict, Unpack
 
 from deskhand.errors import LaunchFailed, shown
 from deskhand.launchers.docker.engine import ROOM_HINT, connect_engine
@@ -23,7 +23,7 @@ from deskhand.launchers.docker.images import context
 from deskhand.launchers.docker.spec import ContainerSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from deskhand.launchers.docker.engine import Engine
@@ -120,8 +120,16 @@ def dress_image(
             with tempfile.NamedTemporaryFile("w", suffix=".Dockerfile") as file:
                 file.write(text)
                 file.flush()
-                options = {"path": str(context()), "dockerfile": file.name, "buildargs": {"TASK": base}, "tag": name}
-                _build(engine, f"the image {name}", made, _DRESSING_LIMIT, **options)
+                _build(
+                    engine,
+                    f"the image {name}",
+                    made,
+                    _DRESSING_LIMIT,
+                    path=str(context()),
+                    dockerfile=file.name,
+                    buildargs={"TASK": base},
+                    tag=name,
+                )
 
 
 def _on_top(name: str, found: dict[str, Any], directory: str, writable: Sequence[str]) -> str:
@@ -176,7 +184,18 @@ def _pull(engine: Engine, name: str) -> None:
         engine.api.pull(repository, tag=tag)
 
 
-def _build(engine: Engine, what: str, made: list[str], seconds: float, **options: Any) -> str:
+class _BuildOptions(TypedDict, total=False):
+    """Arguments of the SDK's `build`, as that names them."""
+
+    buildargs: Mapping[str, str]
+    custom_context: bool
+    dockerfile: str
+    fileobj: IO[bytes]
+    path: str
+    tag: str
+
+
+def _build(engine: Engine, what: str, made: list[str], seconds: float, **options: Unpack[_BuildOptions]) -> str:
     """Build an image; returns its id. `made` gets the ids of what the build has made."""
     lines: deque[str] = deque(maxlen=_LOG_LINES)
     deadline = time.monotonic() + seconds

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand.launchers.docker.allow_list import AllowedHost
+    from deskhand.launchers.docker.confinement import HostOptions
     from deskhand.launchers.docker.proxy import Enclosure
     from deskhand.launchers.docker.spec import ContainerSpec, Mount
 
@@ -235,7 +236,8 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
     owner = f"uid={spec.numbers[0]},gid={spec.numbers[1]}"
     binds: dict[str, dict[str, str]] = {}
     environment = spec.environment
-    options: dict[str, Any] = {"network_mode": spec.network}
+    # The hosts that may be reached are behind the network of an enclosure.
+    options: HostOptions = {"network_mode": spec.network if isinstance(spec.network, str) else "none"}
     if host.remote:
         # Unlike with a bind, an absent source is an error, and is not created for root.
         options["mounts"] = [_bind(mount) for mount in spec.mounts]
@@ -257,6 +259,8 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
         networking = host.enclosure.networking(engine)
     if displays:
         environment["DESKHAND_DISPLAYS"] = str(displays)
+    options["binds"] = binds
+    options["shm_size"] = limits.shared_memory * times
     host_config = confined(
         engine,
         memory=limits.memory * times,
@@ -268,8 +272,6 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
             # Programs that people download or build are run from here.
             HOME: f"size={limits.home * times},mode=0700,exec,{owner}",
         },
-        binds=binds,
-        shm_size=limits.shared_memory * times,
         **options,
     )
     return create(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand.launchers.docker.allow_list import AllowedHost
+    from deskhand.launchers.docker.confinement import HostOptions
     from deskhand.launchers.docker.engine import Engine
 
 _PORT = 3128
@@ -74,10 +75,10 @@ class Enclosure:
         """What this adds to the desktop's mounts."""
         return {str(self.directory / "resolv.conf"): {"bind": "/etc/resolv.conf", "mode": "ro"}}
 
-    def host_options(self) -> dict[str, Any]:
+    def host_options(self) -> HostOptions:
         """What this adds to the desktop's host configuration."""
         # In its own network namespace, where no server answers: requests to Docker's name server end there.
-        options: dict[str, Any] = {"network_mode": self.network, "dns": ["127.0.0.1"]}
+        options: HostOptions = {"network_mode": self.network, "dns": ["127.0.0.1"]}
         if Path("/proc/sys/net/ipv6").exists():
             # A bridge has an address of its own on that too.
             names = ("all", "default")

@@ -23,15 +23,14 @@ from deskhand.launchers.docker.container_commands import LIBRARY
 from deskhand.launchers.docker.engine import connect_engine
 from deskhand.launchers.docker.host import ContainerHost, build_host
 from deskhand.launchers.docker.programs import ContainerPrograms
-from deskhand.launchers.docker.spec import ContainerSpec
 from deskhand.machine import runtime_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from deskhand.backends.x11.backend import X11Backend
     from deskhand.launchers.docker.container import Container
+    from deskhand.launchers.docker.spec import ContainerSpec
 
 MOST = 32
 """The desktops of one container."""
@@ -43,22 +42,22 @@ _SESSION_ENDED = 20.0
 class SharedContainers:
     """Launches desktops, several to a container."""
 
-    def __init__(self, displays: int, **options: Any) -> None:
-        """Take the options; nothing is started yet.
+    def __init__(self, displays: int, spec: ContainerSpec) -> None:
+        """Take the specification; nothing is started yet.
 
         Args:
             displays: The number of desktops in one container, 1...32.
-            options: As for `launch_docker`. `limits` are the share of one desktop: a container has `displays` times as much.
+            spec: Each container. Its limits are the share of one desktop: a container has `displays` times as much.
 
         Raises:
-            ActionError: A number or an option is impossible.
+            ActionError: The number is impossible, or the specification has a name.
         """
         if not 1 <= displays <= MOST:
             raise ActionError(f"a container has room for 1 to {MOST} desktops, not displays={displays}")
-        if "name" in options:
+        if spec.name is not None:
             raise ActionError("several desktops cannot all have one name: leave `name` out")
         self._displays = displays
-        self._spec = ContainerSpec(**options)
+        self._spec = spec
         self._lock = threading.Lock()
         self._containers: list[_SharedContainer] = []
 

@@ -244,7 +244,7 @@ def run_shell_content(shell: AnyShell | None, payload: Content) -> Content:
     return made
 
 
-def shell_executor(shell: AnyShell | Callable[[], Any], *, timeout: float = 120.0) -> ShellExecutor:
+def shell_executor(shell: AnyShell | Callable[[], object], *, timeout: float = 120.0) -> ShellExecutor:
     """A shell as the protocol `ShellExecutor` of agent-framework-tools has it; with `as_function()` it is an agent's tool.
 
     Args:

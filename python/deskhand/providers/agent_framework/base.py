@@ -23,16 +23,16 @@ class _Plain:
 
     type: str
     _fields: ClassVar[tuple[str, ...]] = ()
-    additional_properties: dict[str, Any]
+    additional_properties: dict[str, object]
 
-    def to_dict(self, *, exclude: set[str] | None = None, exclude_none: bool = True) -> dict[str, Any]:
+    def to_dict(self, *, exclude: set[str] | None = None, exclude_none: bool = True) -> dict[str, object]:
         """The plain form: JSON data, with a `type`.
 
         Args:
             exclude: Names of fields to leave out.
             exclude_none: Leave out what is None, and what is empty of annotations and additional properties.
         """
-        plain: dict[str, Any] = {"type": self.type}
+        plain: dict[str, object] = {"type": self.type}
         for name in self._names():
             value = _plain(getattr(self, name))
             empty = value is None or (name in _COMMON and not value)
@@ -41,7 +41,7 @@ class _Plain:
         return {name: value for name, value in plain.items() if name not in (exclude or ())}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, object]) -> Self:
         """Make the object of a plain form, the inverse of `to_dict`; unknown fields become additional properties.
 
         Raises:
@@ -87,7 +87,7 @@ class _Plain:
         return f"{type(self).__name__}({', '.join(said)})"
 
 
-def _properties(given: object, more: dict[str, Any]) -> dict[str, Any]:
+def _properties(given: Mapping[str, object] | None, more: dict[str, object]) -> dict[str, object]:
     return {**expect_mapping("additional_properties", given or {}), **more}
 
 
@@ -104,17 +104,17 @@ class BaseContent(_Plain):
     def __init__(
         self,
         *,
-        annotations: Sequence[MutableMapping[str, Any]] | None = None,
-        additional_properties: dict[str, Any] | None = None,
-        raw_representation: Any | None = None,
-        **kwargs: Any,
+        annotations: Sequence[MutableMapping[str, object]] | None = None,
+        additional_properties: Mapping[str, object] | None = None,
+        raw_representation: object = None,
+        **kwargs: object,
     ) -> None:
         """Set the common fields of contents; other arguments become additional properties."""
-        self.annotations: list[MutableMapping[str, Any]] | None = (
+        self.annotations: list[MutableMapping[str, object]] | None = (
             None if annotations is None else list(expect_several("annotations", annotations))
         )
-        self.additional_properties: dict[str, Any] = _properties(additional_properties, kwargs)
-        self.raw_representation = raw_representation
+        self.additional_properties: dict[str, object] = _properties(additional_properties, kwargs)
+        self.raw_representation: object = raw_representation
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:
@@ -131,13 +131,26 @@ class TextContent(BaseContent):
     type: str = "text"
     _fields = ("text",)
 
-    def __init__(self, text: str, **common: Any) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        annotations: Sequence[MutableMapping[str, object]] | None = None,
+        additional_properties: Mapping[str, object] | None = None,
+        raw_representation: object = None,
+        **kwargs: object,
+    ) -> None:
         """Set the text; other arguments are those of `BaseContent`.
 
         Raises:
             ActionError: It is not a string.
         """
-        super().__init__(**common)
+        super().__init__(
+            annotations=annotations,
+            additional_properties=additional_properties,
+            raw_representation=raw_representation,
+            **kwargs,
+        )
         self.text: str = expect_string("a text", text)
 
 
@@ -153,14 +166,27 @@ class DataContent(BaseContent):
     _fields = ("uri", "media_type")
 
     def __init__(
-        self, *, uri: str | None = None, data: bytes | None = None, media_type: str | None = None, **common: Any
+        self,
+        *,
+        uri: str | None = None,
+        data: bytes | None = None,
+        media_type: str | None = None,
+        annotations: Sequence[MutableMapping[str, object]] | None = None,
+        additional_properties: Mapping[str, object] | None = None,
+        raw_representation: object = None,
+        **kwargs: object,
     ) -> None:
         """Set the bytes and their type, or a `data:` URI in base64; other arguments are those of `BaseContent`.
 
         Raises:
             ActionError: Neither or both are given.
         """
-        super().__init__(**common)
+        super().__init__(
+            annotations=annotations,
+            additional_properties=additional_properties,
+            raw_representation=raw_representation,
+            **kwargs,
+        )
         if uri is not None:
             picture = picture_of_url(uri)
             if data is not None or media_type not in (None, picture.media_type):
@@ -200,12 +226,17 @@ class BaseTool(_Plain):
     """
 
     def __init__(
-        self, *, name: str, description: str = "", additional_properties: dict[str, Any] | None = None, **kwargs: Any
+        self,
+        *,
+        name: str,
+        description: str = "",
+        additional_properties: Mapping[str, object] | None = None,
+        **kwargs: object,
     ) -> None:
         """Set the common fields of tools; other arguments become additional properties."""
         self.name: str = expect_string("a tool's name", name)
         self.description: str = expect_string("a tool's description", description)
-        self.additional_properties: dict[str, Any] = _properties(additional_properties, kwargs)
+        self.additional_properties: dict[str, object] = _properties(additional_properties, kwargs)
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:

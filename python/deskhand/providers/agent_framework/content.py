@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand._core.geometry import Viewport
+    from deskhand.providers.values import Payload
 
 CALL = "computer_tool_call"
 RESULT = "computer_tool_result"
@@ -97,7 +98,7 @@ def _single(properties: Mapping[str, Any]) -> bool:
     return "single" in (named, properties.get(_FORMAT))
 
 
-def encode_call_content(call: ProviderCall) -> dict[str, Any]:
+def encode_call_content(call: ProviderCall) -> Payload:
     """The plain form of a `computer_tool_call` for a call; its `id` is the call's if there is no other.
 
     Raises:
@@ -107,7 +108,7 @@ def encode_call_content(call: ProviderCall) -> dict[str, Any]:
     expect_call("encode_call_content", call)
     if call.id is None or not call.steps:
         raise ActionError("a computer_tool_call needs the call's id and an action")
-    payload = openai.encode_call(call)
+    payload: dict[str, Any] = openai.encode_call(call)
     rest = payload.pop(_OURS, {})
     single = payload.get("action")
     properties = dict(_properties(rest))
@@ -126,7 +127,7 @@ def encode_call_content(call: ProviderCall) -> dict[str, Any]:
     }
 
 
-def encode_content(result: Result, *, detail: str | None = "original") -> dict[str, Any]:
+def encode_content(result: Result, *, detail: str | None = "original") -> Payload:
     """The plain form of the `computer_tool_result` that answers a call; see `note` for what it cannot carry.
 
     Args:
@@ -137,14 +138,14 @@ def encode_content(result: Result, *, detail: str | None = "original") -> dict[s
         ActionError: The call has no id.
     """
     expect("encode_content: result", result, Result)
-    payload = openai.encode(result, detail=detail)
+    payload: dict[str, Any] = openai.encode(result, detail=detail)
     picture = result.picture or BLANK
     said = {"error": result.error, "text": result.text, "denied": result.denied or None}
     shot = {"type": "data", "uri": payload["output"]["image_url"], "media_type": picture.media_type}
     if detail is not None:
         # In the connector's own namespace, and under its older name.
         shot[_PROPERTIES] = {"openai": {"image_detail": detail}, "detail": detail}
-    content = {"type": RESULT, "call_id": payload["call_id"], "screenshot": shot}
+    content: dict[str, Any] = {"type": RESULT, "call_id": payload["call_id"], "screenshot": shot}
     if result.acknowledged and {check.id for check in result.acknowledged} == {
         check.id for check in result.call.safety
     }:
@@ -183,7 +184,7 @@ def decode_content_result(content: object, call: ProviderCall) -> Result:
 def note(result: Result) -> str | None:
     """The text for the model besides the picture, if any."""
     expect("note: result", result, Result)
-    said = openai.note(result)
+    said: dict[str, Any] | None = openai.note(result)
     return None if said is None else str(said["content"][0]["text"])
 
 
@@ -207,15 +208,15 @@ def decode_shell_content(content: object) -> ShellCall:
     return wire_shell.decode_shell({**call, _OURS: rest} if rest else call)
 
 
-def encode_shell_content(answer: ShellAnswer) -> dict[str, Any]:
+def encode_shell_content(answer: ShellAnswer) -> Payload:
     """The plain form of the `shell_tool_result` that answers a call.
 
     Raises:
         ActionError: The call has no id.
     """
-    payload = wire_shell.encode_shell(answer)
+    payload: dict[str, Any] = wire_shell.encode_shell(answer)
     outputs = [_shell_output(entry) for entry in payload["output"]]
-    content = {"type": _SHELL_RESULT, "call_id": payload["call_id"], "outputs": outputs}
+    content: dict[str, Any] = {"type": _SHELL_RESULT, "call_id": payload["call_id"], "outputs": outputs}
     return content if answer.call.limit is None else {**content, "max_output_length": answer.call.limit}
 
 

@@ -44,7 +44,7 @@ from deskhand.providers.values import ProviderCall
 if TYPE_CHECKING:
     from deskhand.providers.agent_framework.types import ComputerUseResultContent
     from deskhand.providers.agent_framework.wire import CallContents
-    from deskhand.providers.values import Result
+    from deskhand.providers.values import Payload, Result
 
 _CODECS: Mapping[str, Any] = MappingProxyType(
     {"openai": openai, "anthropic": anthropic, "google": google, "bedrock": converse, "bedrock_agents": agents}
@@ -132,9 +132,7 @@ def _parts(provider: str, payload: object) -> list[dict[str, Any]]:
     return [{**payload, "actions": [action]} for action in payload["actions"]]
 
 
-def calls_to(
-    provider: str, contents: CallContents, viewport: Viewport, *, version: str | None = None
-) -> dict[str, Any]:
+def calls_to(provider: str, contents: CallContents, viewport: Viewport, *, version: str | None = None) -> Payload:
     """Convert the contents of one call into the provider's call, the inverse of `calls_from`.
 
     Args:
@@ -158,13 +156,13 @@ def calls_to(
 
 def result_to(
     provider: str,
-    result: ComputerUseResultContent | Mapping[str, Any],
+    result: ComputerUseResultContent | Mapping[str, object],
     contents: CallContents,
     viewport: Viewport,
     *,
     version: str | None = None,
     name: str | None = None,
-) -> dict[str, Any]:
+) -> Payload:
     """Convert a result into the provider's answer; OpenAI's is only a picture, and `note_to` has the rest.
 
     Args:
@@ -190,10 +188,10 @@ def result_to(
 
 def note_to(
     provider: str,
-    result: ComputerUseResultContent | Mapping[str, Any],
+    result: ComputerUseResultContent | Mapping[str, object],
     contents: CallContents,
     viewport: Viewport,
-) -> dict[str, Any] | None:
+) -> Payload | None:
     """The message to send after the provider's answer, with what that cannot carry; None if there is nothing.
 
     Args:
@@ -206,7 +204,10 @@ def note_to(
         ActionError: A content is malformed, or the result is of another call.
     """
     codec_of(provider)
-    return openai.note(_result(provider, result, _asked(contents, viewport))) if provider == "openai" else None
+    if provider != "openai":
+        return None
+    made: dict[str, Any] | None = openai.note(_result(provider, result, _asked(contents, viewport)))
+    return made
 
 
 def _result(
@@ -285,7 +286,7 @@ def _theirs(provider: str, call: ProviderCall, version: str | None) -> ProviderC
 
 def tool_to(
     provider: str, tool: ComputerUseTool, *, version: str | None = None, preview: bool = False
-) -> dict[str, Any] | list[dict[str, Any]]:
+) -> Payload | list[Payload]:
     """Declare the computer for a provider.
 
     Args:
@@ -321,11 +322,11 @@ def tool_to(
             **environment,
         }
     if provider == "bedrock_agents":
-        groups = agents.declaration(size, version)
+        groups: list[Any] = agents.declaration(size, version)
         parameters = {key: str(value) for key, value in _of(more, _AGENTS).items()}
         groups[0]["parentActionGroupSignatureParams"] |= parameters
         return groups
-    declared = converse.declaration(size, version or (LATEST if provider == "anthropic" else None))
+    declared: dict[str, Any] = converse.declaration(size, version or (LATEST if provider == "anthropic" else None))
     listed = declared["additionalModelRequestFields"]["tools"]
     listed[0] |= _of(more, _SINGLE | ({"enable_zoom"} & listed[0].keys()))
     # Converse and Anthropic declare the single tools in the same form.

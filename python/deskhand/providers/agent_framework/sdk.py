@@ -147,7 +147,7 @@ class ShellExecutor:
     `get_shell_tool(func=...)`.
     """
 
-    def __init__(self, shell: AnyShell | Callable[[], Any], *, timeout: float = 120.0) -> None:
+    def __init__(self, shell: AnyShell | Callable[[], object], *, timeout: float = 120.0) -> None:
         """Take a shell.
 
         Args:

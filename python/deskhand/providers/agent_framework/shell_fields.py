@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deskhand.providers.agent_framework.types import ShellCallContent, ShellTool
+    from deskhand.providers.values import Payload
 
 GOOGLE_FUNCTION = "run_shell"
 """The name of the function that is declared to Google's models, unless a call used another name."""
@@ -43,7 +44,7 @@ _GOOGLE = frozenset({"behavior", "description", "name", "response", "response_js
 _BASH = {"type": "bash_20250124", "name": anthropic.SHELL}
 
 
-def shell_tool_to(provider: str, tool: ShellTool) -> dict[str, Any]:
+def shell_tool_to(provider: str, tool: ShellTool) -> Payload:
     """Declare the shell for a provider.
 
     Args:
@@ -117,7 +118,7 @@ def _google_call(payload: object) -> tuple[str, ShellCall]:
     )
 
 
-def shell_call_to(provider: str, content: ShellCallContent | Mapping[str, Any]) -> dict[str, Any]:
+def shell_call_to(provider: str, content: ShellCallContent | Mapping[str, object]) -> Payload:
     """Convert a content into the provider's shell call, the inverse of `shell_call_from`.
 
     Raises:
@@ -127,12 +128,13 @@ def shell_call_to(provider: str, content: ShellCallContent | Mapping[str, Any]) 
     codec_of(provider)
     call, name = _theirs(provider, decode_shell(content))
     if provider == "openai":
-        return openai.encode_shell_call(call)
+        made: dict[str, Any] = openai.encode_shell_call(call)
+        return made
     if call.cwd is not None or call.env or call.timeout is not None or call.limit is not None:
         raise UnsupportedAction(provider, "a command's directory, variables or limits", "write them as commands")
     if provider == "google" and call.restart:
         raise UnsupportedAction("Google", "a restart of the shell")
-    extra = dict(call.extra)
+    extra: dict[str, Any] = dict(call.extra)
     given = {
         **dict(expect_object("its arguments", extra.pop("args" if provider == "google" else "input", {}))),
         **({"command": "\n".join(call.commands)} if call.commands else {}),
@@ -166,9 +168,9 @@ def _theirs(provider: str, call: ShellCall) -> tuple[ShellCall, str | None]:
 
 def shell_result_to(
     provider: str,
-    result: ShellResultContent | Mapping[str, Any],
-    content: ShellCallContent | Mapping[str, Any],
-) -> dict[str, Any]:
+    result: ShellResultContent | Mapping[str, object],
+    content: ShellCallContent | Mapping[str, object],
+) -> Payload:
     """Convert a shell's result into the provider's answer.
 
     Args:
@@ -183,18 +185,16 @@ def shell_result_to(
     call = decode_shell(content)
     theirs, name = _theirs(provider, call)
     answer = replace(decode_shell_result(result, call), call=theirs)
-    if provider == "openai":
-        return openai.encode_shell(answer)
     if provider == "google":
         text, failed = anthropic.lines_of(answer)
         number = {} if theirs.id is None else {"id": theirs.id}
         return {**number, "name": name or GOOGLE_FUNCTION, "response": {"error" if failed else "output": text}}
-    payload: dict[str, Any] = codec.encode_shell(answer)
+    payload: dict[str, Any] = openai.encode_shell(answer) if provider == "openai" else codec.encode_shell(answer)
     return payload
 
 
 def shell_result_from(
-    provider: str, payload: object, content: ShellCallContent | Mapping[str, Any]
+    provider: str, payload: object, content: ShellCallContent | Mapping[str, object]
 ) -> ShellResultContent:
     """Convert a provider's answer into a result; except for OpenAI, as far as one text allows.
 

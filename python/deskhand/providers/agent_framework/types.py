@@ -122,8 +122,8 @@ class ComputerUseCallContent(BaseContent):
         )
         self.call_id = call_id
         self.action: ComputerUseAction | str = _member(ComputerUseAction, action)
-        self.coordinate: Any = _pair(coordinate)
-        self.end_coordinate: Any = _pair(end_coordinate)
+        self.coordinate: tuple[int, int] | None = _pair(coordinate)
+        self.end_coordinate: tuple[int, int] | None = _pair(end_coordinate)
         self.text = text
         self.key = key
         self.button = button

@@ -55,7 +55,7 @@ UNREADABLE = "unreadable"
 
 ScrollUnit: TypeAlias = Literal["pixels", "notches"]
 CallContents: TypeAlias = (
-    "ComputerUseCallContent | Mapping[str, Any] | Sequence[ComputerUseCallContent | Mapping[str, Any]]"
+    "ComputerUseCallContent | Mapping[str, object] | Sequence[ComputerUseCallContent | Mapping[str, object]]"
 )
 """One content, in its plain form or not, or all contents of a call."""
 

@@ -22,7 +22,7 @@ This module owns the public names. It has no field of the wire format, and does 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from deskhand._core.arguments import expect_mapping
 from deskhand._core.extras import load
@@ -70,7 +70,9 @@ from deskhand.providers.editors import TextEditor, editor_of
 from deskhand.providers.session import AsyncModelSession, SessionOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+
+    from anthropic.tools.computer import BetaAsyncComputerConfirmCallable, BetaComputerConfirmCallable
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.anthropic.sdk import (
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     )
     from deskhand.providers.session import AnyDesktop, ModelSession
     from deskhand.providers.shell_calls import AnyShell
+    from deskhand.providers.values import JSONObject
 
 __all__ = [
     "EDITORS",
@@ -132,9 +135,9 @@ def declare(
     desktop: AnyDesktop,
     *,
     version: str = TOOLSET,
-    fields: Mapping[str, Any] | None = None,
+    fields: Mapping[str, object] | None = None,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """The tool, as a request lists it.
 
     Args:
@@ -177,9 +180,9 @@ def betas(version: str = TOOLSET) -> list[str]:
 def toolset(
     desktop: Desktop | ModelSession,
     *,
-    confirm: Callable[[Any], bool],
-    configs: Mapping[str, Any] | None = None,
-    tool_configs: Mapping[str, Any] | None = None,
+    confirm: BetaComputerConfirmCallable,
+    configs: Mapping[str, object] | None = None,
+    tool_configs: Mapping[str, object] | None = None,
     **options: Unpack[SessionOptions],
 ) -> Toolset: ...
 
@@ -188,9 +191,9 @@ def toolset(
 def toolset(
     desktop: AsyncDesktop | AsyncModelSession,
     *,
-    confirm: Callable[[Any], Any],
-    configs: Mapping[str, Any] | None = None,
-    tool_configs: Mapping[str, Any] | None = None,
+    confirm: BetaAsyncComputerConfirmCallable,
+    configs: Mapping[str, object] | None = None,
+    tool_configs: Mapping[str, object] | None = None,
     **options: Unpack[SessionOptions],
 ) -> AsyncToolset: ...
 
@@ -198,9 +201,9 @@ def toolset(
 def toolset(
     desktop: AnyDesktop,
     *,
-    confirm: Callable[[Any], Any],
-    configs: Mapping[str, Any] | None = None,
-    tool_configs: Mapping[str, Any] | None = None,
+    confirm: BetaComputerConfirmCallable | BetaAsyncComputerConfirmCallable,
+    configs: Mapping[str, object] | None = None,
+    tool_configs: Mapping[str, object] | None = None,
     **options: Unpack[SessionOptions],
 ) -> Toolset | AsyncToolset:
     """The toolset for the SDK's `client.beta.messages.tool_runner(tools=[...])`.

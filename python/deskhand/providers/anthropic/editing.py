@@ -21,6 +21,8 @@ from deskhand.providers.values import EditAnswer, EditCall
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deskhand.providers.values import JSONObject
+
 WITH_UNDO, WITHOUT_UNDO = "str_replace_editor", "str_replace_based_edit_tool"
 EDITORS: Mapping[str, str] = MappingProxyType(
     {
@@ -84,7 +86,7 @@ def name_of(version: str) -> str:
     return EDITORS[version]
 
 
-def declare_editor(*, version: str = LATEST_EDITOR, max_characters: int | None = None) -> dict[str, Any]:
+def declare_editor(*, version: str = LATEST_EDITOR, max_characters: int | None = None) -> JSONObject:
     """The tool, as a request lists it.
 
     Args:
@@ -178,7 +180,7 @@ def _range(value: object) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def encode_editor(answer: EditAnswer) -> dict[str, Any]:
+def encode_editor(answer: EditAnswer) -> JSONObject:
     """The `tool_result` of a call of the text editor."""
     expect("encode_edit: answer", answer, EditAnswer)
     block: dict[str, Any] = {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from deskhand.providers.editors import TextEditor
     from deskhand.providers.session import AnyDesktop
     from deskhand.providers.shell_calls import AnyShell
+    from deskhand.providers.values import JSONObject
 
 PROVIDER = "anthropic"
 """The name of these calls' provider in policies and audit logs."""
@@ -48,7 +49,7 @@ def run(
     version: str | None = None,
     pictures: bool | None = None,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """Carry out one `tool_use` of the computer.
 
     Args:
@@ -77,7 +78,7 @@ async def run_async(
     version: str | None = None,
     pictures: bool | None = None,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """Like `run`; cancelling stops it at its next safe point."""
     return await async_model_session(desktop, **options).run(lambda at: _run(at, plain(payload), version, pictures))
 
@@ -92,7 +93,7 @@ def respond(
     editor: TextEditor | None = None,
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """Carry out the computer calls of a model's answer, in order, and none after a failure.
 
     Args:
@@ -150,7 +151,7 @@ async def respond_async(
     editor: TextEditor | None = None,
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """Like `respond`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
     return await with_model_session(
@@ -162,7 +163,7 @@ async def respond_async(
     )
 
 
-def run_shell(shell: AnyShell | None, payload: object, *, timeout: float = SHELL_TIMEOUT) -> dict[str, Any]:
+def run_shell(shell: AnyShell | None, payload: object, *, timeout: float = SHELL_TIMEOUT) -> JSONObject:
     """Carry out one `tool_use` of the shell.
 
     Args:
@@ -188,12 +189,12 @@ def run_shell(shell: AnyShell | None, payload: object, *, timeout: float = SHELL
     return wire.encode_shell(carry_out_shell(shell, call, provider=PROVIDER, timeout=timeout))
 
 
-async def run_shell_async(shell: AnyShell | None, payload: object, *, timeout: float = SHELL_TIMEOUT) -> dict[str, Any]:
+async def run_shell_async(shell: AnyShell | None, payload: object, *, timeout: float = SHELL_TIMEOUT) -> JSONObject:
     """Like `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
     return await with_shell(shell, lambda inner: run_shell(inner, payload, timeout=timeout))
 
 
-def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
+def run_editor(editor: TextEditor | None, payload: object) -> JSONObject:
     """Carry out one `tool_use` of the text editor, of any version.
 
     Args:
@@ -216,13 +217,13 @@ def run_editor(editor: TextEditor | None, payload: object) -> dict[str, Any]:
     return encode_editor(carry_out_edit(editor, call, provider=PROVIDER))
 
 
-def declare_elements() -> dict[str, Any]:
+def declare_elements() -> JSONObject:
     """The tool `elements` as a request lists it: the model reads the elements that applications report."""
     description = describe_elements(by_reference=False)
     return {"name": ELEMENTS, "description": description, "input_schema": elements_schema()}
 
 
-def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Carry out one `tool_use` of `elements`.
 
     Args:
@@ -243,19 +244,17 @@ def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Un
     return wire.encode_function(result)
 
 
-async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Like `run_elements`; cancelling it stops at its next safe point."""
     return await async_model_session(desktop, **options).run(lambda at: run_elements(at, payload))
 
 
-def declare_hand_over() -> dict[str, Any]:
+def declare_hand_over() -> JSONObject:
     """The tool `hand_over` as a request lists it: the model asks a person for help (`Desktop.hand_over`)."""
     return {"name": HAND_OVER, "description": DESCRIPTION, "input_schema": hand_over_schema()}
 
 
-def run_hand_over(
-    desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+def run_hand_over(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Carry out one `tool_use` of `hand_over`: ask, and wait as long as it says, until a person has helped or declined.
 
     Args:
@@ -277,9 +276,7 @@ def run_hand_over(
     return wire.encode_function(model_session(desktop, **options).hand_over(block.get("input"), id=number))
 
 
-async def run_hand_over_async(
-    desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+async def run_hand_over_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Like `run_hand_over`; cancelling it ends the wait, and the request stays open."""
     return await async_model_session(desktop, **options).run(lambda at: run_hand_over(at, payload))
 

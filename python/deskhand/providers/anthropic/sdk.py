@@ -34,9 +34,11 @@ from deskhand.providers.element_tools import ELEMENTS
 from deskhand.providers.hand_over_tool import HAND_OVER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from anthropic.tools.computer import (
+        BetaAsyncComputerConfirmCallable,
+        BetaComputerConfirmCallable,
         BetaComputerMemberResult,
         BetaToolConfigs,
         BetaToolsetCallContext,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from deskhand.providers.editors import TextEditor
     from deskhand.providers.session import AsyncModelSession, ModelSession
     from deskhand.providers.shell_calls import AnyShell
+    from deskhand.providers.values import JSONValue
 
 
 class ToolsetLost(DesktopLost, ToolsetUsageError):
@@ -69,7 +72,7 @@ class Toolset(BetaAbstractComputerToolset20260801):
         self,
         model_session: ModelSession,
         *,
-        confirm: Callable[[Any], bool],
+        confirm: BetaComputerConfirmCallable,
         configs: BetaComputerToolsetConfigsParam | None = None,
         tool_configs: BetaToolConfigs | None = None,
     ) -> None:
@@ -95,7 +98,7 @@ class AsyncToolset(BetaAsyncAbstractComputerToolset20260801):
         self,
         model_session: AsyncModelSession,
         *,
-        confirm: Callable[[Any], Any],
+        confirm: BetaAsyncComputerConfirmCallable,
         configs: BetaComputerToolsetConfigsParam | None = None,
         tool_configs: BetaToolConfigs | None = None,
     ) -> None:
@@ -142,7 +145,7 @@ class Tool(BetaBuiltinFunctionTool):
     The SDK's loop reports every error of such a tool to the model, even that the desktop is lost.
     """
 
-    def __init__(self, model_session: ModelSession, declaration: dict[str, Any]) -> None:
+    def __init__(self, model_session: ModelSession, declaration: Mapping[str, JSONValue]) -> None:
         """See `deskhand.providers.anthropic.tool`."""
         self.session = model_session
         self._declaration = declaration
@@ -153,13 +156,13 @@ class Tool(BetaBuiltinFunctionTool):
 
     def call(self, input: object) -> BetaToolsetContent:
         """Carry out one input."""
-        return _content(run(self.session, _block(wire.FAMILY, input), version=self._declaration["type"]))
+        return _content(run(self.session, _block(wire.FAMILY, input), version=str(self._declaration["type"])))
 
 
 class AsyncTool(BetaAsyncBuiltinFunctionTool):
     """Like `Tool`, for `AsyncAnthropic`."""
 
-    def __init__(self, model_session: AsyncModelSession, declaration: dict[str, Any]) -> None:
+    def __init__(self, model_session: AsyncModelSession, declaration: Mapping[str, JSONValue]) -> None:
         """See `deskhand.providers.anthropic.tool`."""
         self.session = model_session
         self._declaration = declaration
@@ -170,7 +173,7 @@ class AsyncTool(BetaAsyncBuiltinFunctionTool):
 
     async def call(self, input: object) -> BetaToolsetContent:
         """Carry out one input."""
-        block, version = _block(wire.FAMILY, input), self._declaration["type"]
+        block, version = _block(wire.FAMILY, input), str(self._declaration["type"])
         return _content(await self.session.run(lambda model_session: run(model_session, block, version=version)))
 
 
@@ -212,7 +215,7 @@ class AsyncBash(BetaAsyncBuiltinFunctionTool):
 class Editor(BetaBuiltinFunctionTool):
     """The text editor for `Anthropic().beta.messages.tool_runner`."""
 
-    def __init__(self, editor: TextEditor, declaration: dict[str, Any]) -> None:
+    def __init__(self, editor: TextEditor, declaration: Mapping[str, JSONValue]) -> None:
         """See `deskhand.providers.anthropic.editor_tool`."""
         self._editor = editor
         self._declaration = declaration
@@ -223,13 +226,13 @@ class Editor(BetaBuiltinFunctionTool):
 
     def call(self, input: object) -> BetaToolsetContent:
         """View or edit a file."""
-        return _content(run_editor(self._editor, _block(self._declaration["name"], input)))
+        return _content(run_editor(self._editor, _block(str(self._declaration["name"]), input)))
 
 
 class AsyncEditor(BetaAsyncBuiltinFunctionTool):
     """Like `Editor`, for `AsyncAnthropic`."""
 
-    def __init__(self, editor: TextEditor, declaration: dict[str, Any]) -> None:
+    def __init__(self, editor: TextEditor, declaration: Mapping[str, JSONValue]) -> None:
         """See `deskhand.providers.anthropic.editor_tool`."""
         self._editor = editor
         self._declaration = declaration
@@ -240,7 +243,7 @@ class AsyncEditor(BetaAsyncBuiltinFunctionTool):
 
     async def call(self, input: object) -> BetaToolsetContent:
         """View or edit a file."""
-        block = _block(self._declaration["name"], input)
+        block = _block(str(self._declaration["name"]), input)
         return _content(await with_editor(self._editor, lambda _: run_editor(self._editor, block)))
 
 

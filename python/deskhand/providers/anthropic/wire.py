@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand._core.geometry import Viewport
+    from deskhand.providers.values import JSONObject
 
 FAMILY = "computer"
 """The name of the single tools, and the `toolset_name` of the toolset's members."""
@@ -134,7 +135,7 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
     return ProviderCall(steps=steps, viewport=viewport, id=number, name=rules.type, extra=extra)
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> JSONObject:
     """Encode a call as a `tool_use`, of the version that is its name, or of the toolset.
 
     Raises:
@@ -143,7 +144,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     call = expect_call("encode_call", call).at_points("Anthropic's computer tool")
     rules = rules_of(call.name)
     name, fields = write(call.steps, call.viewport, rules)
-    extra = dict(call.extra)
+    extra: dict[str, Any] = dict(call.extra)
     fields = {**extra.pop("input", {}), **fields}
     block: dict[str, Any] = {"type": "tool_use"}
     if call.id is not None:
@@ -197,7 +198,7 @@ def mime_of(media_type: object) -> str:
     return str(media_type)
 
 
-def encode(result: Result) -> dict[str, Any]:
+def encode(result: Result) -> JSONObject:
     """The `tool_result` of a call: for an error only text, otherwise the texts and the picture."""
     expect("encode: result", result, Result)
     if result.error is not None:
@@ -317,7 +318,7 @@ def commanded(input: object, *, id: str | None, extra: dict[str, Any]) -> ShellC
     return ShellCall(commands=commands, id=id, restart=bool(restart), extra=extra)
 
 
-def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
+def encode_shell(answer: ShellAnswer) -> JSONObject:
     """The `tool_result` of a call of the shell: the commands' output, and how they ended unless all succeeded."""
     text, failed = lines_of(answer)
     block: dict[str, Any] = {

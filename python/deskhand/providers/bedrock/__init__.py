@@ -19,7 +19,7 @@ This module owns the public names. It has no field of the wire format, and does 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from deskhand.providers.anthropic.editing import EDITORS
 from deskhand.providers.anthropic.wire import tier
@@ -41,6 +41,7 @@ from deskhand.providers.editors import TextEditor
 
 if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop, SessionOptions
+    from deskhand.providers.values import JSONObject
 
 __all__ = [
     "EDITORS",
@@ -76,7 +77,7 @@ def declare(
     editor: str | None = None,
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """The arguments of `converse` and `converse_stream` besides the messages.
 
     Args:
@@ -105,7 +106,7 @@ def declare_agent(
     shell: bool = False,
     editor: str | None = None,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """The `actionGroups` of an agent or inline agent; otherwise like `declare`.
 
     Args:

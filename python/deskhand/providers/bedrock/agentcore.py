@@ -24,7 +24,7 @@ from deskhand.providers.values import Picture, ProviderCall, Result, expect_call
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deskhand.providers.values import Step
+    from deskhand.providers.values import Payload, Step
 
 WHERE = "InvokeBrowser"
 
@@ -174,7 +174,7 @@ def _clicks(button: str, count: int, xy: tuple[int, int]) -> tuple[act.Action, .
 # --- calls, encoded ---
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> Payload:
     """Encode a call as a request; only its `action` if the call has no id.
 
     Raises:
@@ -182,8 +182,8 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     """
     call = expect_call("encode_call", call).at_points(WHERE)
     kind, fields = _written(call.steps, call.viewport)
-    extra = dict(call.extra)
-    action = {kind: {**extra.pop("arguments", {}), **fields}}
+    extra: dict[str, Any] = dict(call.extra)
+    action: Payload = {kind: {**extra.pop("arguments", {}), **fields}}
     return action if call.id is None else {**extra, "sessionId": call.id, "action": action}
 
 
@@ -257,7 +257,7 @@ def _turned(action: act.Scroll, viewport: Viewport) -> dict[str, Any]:
 # --- results ---
 
 
-def encode(result: Result) -> dict[str, Any]:
+def encode(result: Result) -> Payload:
     """The answer to a request: success or the error; and the picture, only for a screenshot."""
     expect("encode: result", result, Result)
     kind = result.call.name if result.call.name in _FIELDS else "screenshot"

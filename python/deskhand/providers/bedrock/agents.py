@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand._core.geometry import Size, Viewport
+    from deskhand.providers.values import JSONObject, Payload
 
 MOST_INPUTS = 5
 """The largest number of inputs, and so of results, of one `returnControl`."""
@@ -50,19 +51,19 @@ _OTHERS = frozenset({"duration", "scroll_amount", "repeat", "restart", "insert_l
 
 def declaration(
     size: Size, version: str | None = None, *, shell: bool = False, editor: str | None = None
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """The `actionGroups` of an agent, for pictures of this size.
 
     Raises:
         ActionError: There is no such version, of the computer or of the text editor.
     """
     sizes = {"display_width_px": str(size.width), "display_height_px": str(size.height), "display_number": "1"}
-    computer = {
+    computer: JSONObject = {
         "actionGroupName": FAMILY,
         "parentActionGroupSignature": "ANTHROPIC.Computer",
         "parentActionGroupSignatureParams": {"type": single(version).type, **sizes},
     }
-    bash = {
+    bash: JSONObject = {
         "actionGroupName": SHELL,
         "parentActionGroupSignature": "ANTHROPIC.Bash",
         "parentActionGroupSignatureParams": {"type": "bash_20250124"},
@@ -82,7 +83,7 @@ def declaration(
 # --- calls ---
 
 
-def inputs_of(payload: object) -> tuple[str, list[Mapping[str, Any]]]:
+def inputs_of(payload: object) -> tuple[str, list[Mapping[str, object]]]:
     """The id and the inputs of a `returnControl`, with or without its name around it.
 
     Raises:
@@ -97,7 +98,7 @@ def inputs_of(payload: object) -> tuple[str, list[Mapping[str, Any]]]:
     return expect_string("a returnControl's invocationId", control.get("invocationId")), members
 
 
-def function_of(payload: object) -> Mapping[str, Any]:
+def function_of(payload: object) -> Mapping[str, object]:
     """The content of an input that calls a function.
 
     Raises:
@@ -109,17 +110,17 @@ def function_of(payload: object) -> Mapping[str, Any]:
     return inside
 
 
-def is_computer(function: Mapping[str, Any]) -> bool:
+def is_computer(function: Mapping[str, object]) -> bool:
     """Whether the content of an input is a call of the computer."""
     return function.get("function") == FAMILY
 
 
-def is_shell(function: Mapping[str, Any]) -> bool:
+def is_shell(function: Mapping[str, object]) -> bool:
     """Whether the content of an input is a call of the shell."""
     return function.get("function") == SHELL
 
 
-def is_edit(function: Mapping[str, Any]) -> bool:
+def is_edit(function: Mapping[str, object]) -> bool:
     """Whether the content of an input is a call of the text editor."""
     return function.get("function") in EDITORS.values()
 
@@ -184,14 +185,14 @@ def _value(name: str, text: str) -> object:
         ) from None
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> Payload:
     """Encode a call as an input of a `returnControl`, of the version that is its name.
 
     Raises:
         UnsupportedAction: That version cannot express it.
     """
     call = expect_call("encode_call", call).at_points("Bedrock Agents")
-    extra = dict(call.extra)
+    extra: dict[str, Any] = dict(call.extra)
     parameters = list(extra.pop("parameters", []))
     if call.steps or not call.safety:
         action, fields = write(call.steps, call.viewport, single(call.name))
@@ -208,7 +209,7 @@ def _parameter(name: str, value: object) -> dict[str, str]:
 # --- results ---
 
 
-def reply(invocation_id: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def reply(invocation_id: str, results: Sequence[Payload]) -> Payload:
     """The state of a session that answers a `returnControl`: `sessionState` of `invoke_agent`, `inlineSessionState` of
     `invoke_inline_agent`.
 
@@ -220,7 +221,7 @@ def reply(invocation_id: str, results: Sequence[Mapping[str, Any]]) -> dict[str,
     return {"invocationId": invocation_id, "returnControlInvocationResults": list(results)}
 
 
-def encode(result: Result) -> dict[str, Any]:
+def encode(result: Result) -> Payload:
     """The result of a call: the error as a text; otherwise where the pointer is, or the picture, or that all was done.
 
     Raises:
@@ -287,23 +288,23 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
     return Result(call=call, cursor=outcome.cursor, text=outcome.text, acknowledged=acknowledged)
 
 
-def not_ours(payload: object, reason: str) -> dict[str, Any]:
+def not_ours(payload: object, reason: str) -> Payload:
     """The result of an input that is not for any tool here, for the model to read.
 
     Raises:
         ActionError: It could not be answered.
     """
     member = expect_object("an input of a returnControl", payload)
-    answer = {"responseState": "REPROMPT", "responseBody": _text(reason)}
+    answer: dict[str, Any] = {"responseState": "REPROMPT", "responseBody": _text(reason)}
     if "apiInvocationInput" in member:
         asked = expect_object("an apiInvocationInput", member["apiInvocationInput"])
         group = {"actionGroup": expect_string("an actionGroup", asked.get("actionGroup"))}
         names = {name: asked[name] for name in ("agentId", "apiPath", "httpMethod") if isinstance(asked.get(name), str)}
         return {"apiResult": {**group, **names, **answer}}
-    asked = function_of(member)
-    named = {name: asked[name] for name in ("agentId", "function") if isinstance(asked.get(name), str)}
-    denied = {"confirmationState": "DENY"} if asked.get("actionInvocationType") in _CONFIRMED else {}
-    return {"functionResult": {"actionGroup": asked["actionGroup"], **named, **denied, **answer}}
+    function: Mapping[str, Any] = function_of(member)
+    named = {name: function[name] for name in ("agentId", "function") if isinstance(function.get(name), str)}
+    denied = {"confirmationState": "DENY"} if function.get("actionInvocationType") in _CONFIRMED else {}
+    return {"functionResult": {"actionGroup": function["actionGroup"], **named, **denied, **answer}}
 
 
 # --- the shell ---
@@ -331,7 +332,7 @@ def decode_shell(payload: object) -> ShellCall:
     return commanded(known, id=None, extra=extra)
 
 
-def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
+def encode_shell(answer: ShellAnswer) -> Payload:
     """The result of a call of the shell."""
     text, failed = lines_of(answer)
     state = {"responseState": "REPROMPT"} if failed else {}
@@ -358,13 +359,13 @@ def decode_editor(payload: object) -> EditCall:
     given, parameters = _parameters(function)
     extra = the_rest(function, "function", "parameters")
     call = edit_of(given, id=None, name=expect_string("a function's name", function["function"]), extra=extra)
-    unknown = call.extra.get("input", {})
+    unknown = expect_object("the unknown parameters", call.extra.get("input", {}))
     if kept := [parameter for parameter in parameters if parameter["name"] in unknown]:
         extra["parameters"] = kept
     return replace(call, extra=extra)
 
 
-def encode_editor(answer: EditAnswer) -> dict[str, Any]:
+def encode_editor(answer: EditAnswer) -> Payload:
     """The result of a call of the text editor."""
     state = {"responseState": "REPROMPT"} if answer.failed else {}
     named = _named(answer.extra, answer.name or "")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Size, Viewport
     from deskhand.actions import Action
     from deskhand.providers.anthropic.versions import Rules
+    from deskhand.providers.values import JSONObject, JSONValue, Payload
 
 VERSION = "computer_20250124"
 """The version of the tool that is declared by default."""
@@ -59,9 +60,7 @@ def single(version: str | None) -> Rules:
     return rules
 
 
-def flat_actions(
-    given: Mapping[str, Any], viewport: Viewport, rules: Rules
-) -> tuple[tuple[Action, ...], dict[str, Any]]:
+def flat_actions(given: Mapping[str, object], viewport: Viewport, rules: Rules) -> tuple[tuple[Action, ...], Payload]:
     """The actions of a flat input, and its unknown fields.
 
     Raises:
@@ -77,20 +76,31 @@ def declaration(
     shell: bool = False,
     editor: str | None = None,
     elements: bool = False,
-) -> dict[str, Any]:
+) -> JSONObject:
     """The arguments of `converse` besides the messages, for pictures of this size.
 
     Raises:
         ActionError: There is no such version, of the computer or of the text editor.
     """
     rules = single(version)
-    tool = {"type": rules.type, "name": FAMILY, "display_width_px": size.width, "display_height_px": size.height}
+    tool: JSONObject = {
+        "type": rules.type,
+        "name": FAMILY,
+        "display_width_px": size.width,
+        "display_height_px": size.height,
+    }
     if "zoom" in rules.actions:
         tool["enable_zoom"] = True
-    tools = [tool, *([{"type": "bash_20250124", "name": SHELL}] if shell else [])]
+    tools: list[JSONValue] = [tool]
+    if shell:
+        tools.append({"type": "bash_20250124", "name": SHELL})
     if editor is not None:
         tools.append(declare_editor(version=editor))
-    own = {"name": PLACEHOLDER, "description": "Does nothing.", "inputSchema": {"json": {"type": "object"}}}
+    own: JSONObject = {
+        "name": PLACEHOLDER,
+        "description": "Does nothing.",
+        "inputSchema": {"json": {"type": "object"}},
+    }
     if elements:
         description = describe_elements(by_reference=False)
         own = {"name": ELEMENTS, "description": description, "inputSchema": {"json": elements_schema()}}
@@ -103,7 +113,7 @@ def declaration(
 # --- calls ---
 
 
-def tool_of(payload: object) -> Mapping[str, Any]:
+def tool_of(payload: object) -> Mapping[str, object]:
     """The content of a `toolUse` block, with or without its name around it.
 
     Raises:
@@ -113,27 +123,27 @@ def tool_of(payload: object) -> Mapping[str, Any]:
     return expect_object("a toolUse", block["toolUse"]) if "toolUse" in block else block
 
 
-def is_computer(block: Mapping[str, Any]) -> bool:
+def is_computer(block: Mapping[str, object]) -> bool:
     """Whether the content of a `toolUse` is a call of the computer."""
     return block.get("name") == FAMILY
 
 
-def is_shell(block: Mapping[str, Any]) -> bool:
+def is_shell(block: Mapping[str, object]) -> bool:
     """Whether the content of a `toolUse` is a call of the shell."""
     return block.get("name") == SHELL
 
 
-def is_elements(block: Mapping[str, Any]) -> bool:
+def is_elements(block: Mapping[str, object]) -> bool:
     """Whether the inside of a `toolUse` is a call of the tool `elements`."""
     return block.get("name") == ELEMENTS
 
 
-def is_edit(block: Mapping[str, Any]) -> bool:
+def is_edit(block: Mapping[str, object]) -> bool:
     """Whether the content of a `toolUse` is a call of the text editor."""
     return block.get("name") in EDITORS.values()
 
 
-def block_id(block: Mapping[str, Any]) -> str:
+def block_id(block: Mapping[str, object]) -> str:
     """The id of a `toolUse`, from its content.
 
     Raises:
@@ -167,7 +177,7 @@ def decode(payload: object, viewport: Viewport, *, version: str | None = None) -
     return ProviderCall(steps=steps, viewport=viewport, id=number, name=rules.type, extra=extra)
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> Payload:
     """Encode a call as a `toolUse`, of the version that is its name.
 
     Raises:
@@ -175,7 +185,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     """
     call = expect_call("encode_call", call).at_points("Bedrock's Converse")
     action, fields = write(call.steps, call.viewport, single(call.name))
-    extra = dict(call.extra)
+    extra: dict[str, Any] = dict(call.extra)
     given = {**extra.pop("input", {}), "action": action, **fields}
     number = {} if call.id is None else {"toolUseId": call.id}
     return {"toolUse": {**extra, **number, "name": FAMILY, "input": given}}
@@ -184,7 +194,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
 # --- results ---
 
 
-def image_of(picture: Picture) -> dict[str, Any]:
+def image_of(picture: Picture) -> Payload:
     """A picture in the form of Bedrock's interfaces."""
     return {"format": mime_of(picture.media_type).removeprefix("image/"), "source": {"bytes": picture.data}}
 
@@ -202,7 +212,7 @@ def picture_of(payload: object) -> Picture:
     return Picture(data, mime_of("image/" + expect_string("a picture's format", image.get("format"))))
 
 
-def encode(result: Result) -> dict[str, Any]:
+def encode(result: Result) -> Payload:
     """The `toolResult` of a call: for an error only text, otherwise the texts and the picture."""
     expect("encode: result", result, Result)
     if result.error is not None:
@@ -213,7 +223,7 @@ def encode(result: Result) -> dict[str, Any]:
     return _tool_result(result.call.id, content, "success")
 
 
-def encode_elements(result: Result) -> dict[str, Any]:
+def encode_elements(result: Result) -> Payload:
     """The `toolResult` of a call of `elements`."""
     failed = result.error is not None
     text = result.error if result.error is not None else result.text or ""
@@ -267,7 +277,7 @@ def decode_shell(payload: object) -> ShellCall:
     return commanded(block.get("input"), id=block_id(block), extra=the_rest(block, "toolUseId", "name", "input"))
 
 
-def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
+def encode_shell(answer: ShellAnswer) -> Payload:
     """The `toolResult` of a call of the shell."""
     text, failed = lines_of(answer)
     return _tool_result(answer.call.id, [{"text": text}], "error" if failed else "success")
@@ -292,7 +302,7 @@ def decode_editor(payload: object) -> EditCall:
     )
 
 
-def encode_editor(answer: EditAnswer) -> dict[str, Any]:
+def encode_editor(answer: EditAnswer) -> Payload:
     """The `toolResult` of a call of the text editor."""
     expect("encode_edit: answer", answer, EditAnswer)
     return _tool_result(answer.id, [{"text": answer.text}], "error" if answer.failed else "success")
@@ -301,7 +311,7 @@ def encode_editor(answer: EditAnswer) -> dict[str, Any]:
 # --- streams ---
 
 
-def message_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def message_of(events: Iterable[Mapping[str, object]]) -> Payload:
     """Assemble the message from the events of `converse_stream`, for the conversation and for `run`.
 
     Reasoning is left out, because it may only be sent back unchanged.

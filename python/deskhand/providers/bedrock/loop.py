@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deskhand.providers.editors import TextEditor
     from deskhand.providers.session import AnyDesktop
     from deskhand.providers.shell_calls import AnyShell
+    from deskhand.providers.values import Payload
 
 PROVIDER = "bedrock"
 """The name of these calls' provider in policies and audit logs."""
@@ -51,7 +52,7 @@ def run(
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> Payload:
     """Carry out one call.
 
     | payload | answer |
@@ -97,7 +98,7 @@ async def run_async(
     shell: AnyShell | None = None,
     editor: TextEditor | None = None,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> Payload:
     """Like `run`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
     return await with_model_session(
@@ -114,7 +115,7 @@ def respond(
     editor: TextEditor | None = None,
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> Payload:
     """Carry out the calls of a whole response, in order, and none of the computer after a failure.
 
     | response | answer |
@@ -161,7 +162,7 @@ async def respond_async(
     editor: TextEditor | None = None,
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> Payload:
     """Like `respond`; cancelling stops it at its next safe point."""
     there = async_model_session(desktop, **options)
     return await with_model_session(

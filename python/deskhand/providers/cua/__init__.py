@@ -10,7 +10,7 @@ The messages around the calls are in `deskhand.providers.cua.messages`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from deskhand.errors import ActionError
 from deskhand.providers.cua.handler import PROVIDER, ComputerHandler
@@ -20,6 +20,7 @@ from deskhand.providers.session import AsyncModelSession, ModelSession, SessionO
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.values import JSONObject
 
 __all__ = [
     "ComputerHandler",
@@ -43,7 +44,7 @@ def tool(
 
 def declare(
     desktop: AnyDesktop, *, scroll_unit: ScrollUnit = "pixels", **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The tool as Cua's agent lists it: `tool` itself, with its type."""
     return {"type": "computer", "computer": tool(desktop, scroll_unit=scroll_unit, **options)}
 
@@ -54,7 +55,7 @@ def run(
     *,
     scroll_unit: ScrollUnit = "pixels",
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """Carry out a `computer_call`.
 
     Args:
@@ -88,7 +89,7 @@ async def run_async(
     *,
     scroll_unit: ScrollUnit = "pixels",
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """Like `run`, cancellable."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     return await model_session.run(lambda there: run(there, payload, scroll_unit=scroll_unit))

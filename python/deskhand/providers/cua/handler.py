@@ -15,8 +15,10 @@ from deskhand.providers.session import AsyncModelSession, SessionOptions, with_u
 from deskhand.providers.values import Finish, ProviderCall
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deskhand.providers.session import AnyDesktop, ModelSession
-    from deskhand.providers.values import Result
+    from deskhand.providers.values import JSONObject, Result
 
 PROVIDER = "cua"
 """The name of these calls' provider in policies and audit logs."""
@@ -57,43 +59,45 @@ class ComputerHandler:
         width, height = self.session.viewport.model
         return width, height
 
-    async def screenshot(self, text: str | None = None, **_: Any) -> str:  # noqa: ARG002 # a label that is not drawn into the picture
+    async def screenshot(self, text: str | None = None, **_: object) -> str:  # noqa: ARG002 # a label that is not drawn into the picture
         """The screen as a PNG in base64."""
         return (await self.session.look()).base64
 
-    async def click(self, x: int, y: int, button: str = "left", **more: Any) -> None:
+    async def click(self, x: int, y: int, button: str = "left", **more: object) -> None:
         """Click a button: left, right, wheel or middle, back, forward."""
         await self._act({**more, "type": "click", "x": x, "y": y, "button": button})
 
-    async def double_click(self, x: int | None = None, y: int | None = None, button: str = "left", **more: Any) -> None:
+    async def double_click(
+        self, x: int | None = None, y: int | None = None, button: str = "left", **more: object
+    ) -> None:
         """Click a button twice, at a point or where the pointer is."""
         await self._act({**more, "type": "double_click", "x": x, "y": y, "button": button})
 
-    async def right_click(self, x: int, y: int, **more: Any) -> None:
+    async def right_click(self, x: int, y: int, **more: object) -> None:
         """Click the right button."""
         await self._act({**more, "type": "right_click", "x": x, "y": y})
 
-    async def scroll(self, x: int, y: int, scroll_x: int = 0, scroll_y: int = 0, **more: Any) -> None:
+    async def scroll(self, x: int, y: int, scroll_x: int = 0, scroll_y: int = 0, **more: object) -> None:
         """Scroll, positive right and down, in the unit that was chosen."""
         await self._act({**more, "type": "scroll", "x": x, "y": y, "scroll_x": scroll_x, "scroll_y": scroll_y})
 
-    async def type(self, text: str, **more: Any) -> None:
+    async def type(self, text: str, **more: object) -> None:
         """Type a text."""
         await self._act({**more, "type": "type", "text": text})
 
-    async def wait(self, ms: int = 1000, **more: Any) -> None:
+    async def wait(self, ms: int = 1000, **more: object) -> None:
         """Wait for some milliseconds."""
         await self._act({**more, "type": "wait", "ms": ms})
 
-    async def move(self, x: int, y: int, **more: Any) -> None:
+    async def move(self, x: int, y: int, **more: object) -> None:
         """Move the pointer."""
         await self._act({**more, "type": "move", "x": x, "y": y})
 
-    async def keypress(self, keys: list[str] | str, **more: Any) -> None:
+    async def keypress(self, keys: list[str] | str, **more: object) -> None:
         """Press a chord."""
         await self._act({**more, "type": "keypress", "keys": keys})
 
-    async def drag(self, path: list[Any] | None = None, button: str = "left", **more: Any) -> None:
+    async def drag(self, path: Sequence[object] | None = None, button: str = "left", **more: object) -> None:
         """Drag along a path of points, or from `start_x`, `start_y` to `end_x`, `end_y`."""
         await self._act({**more, "type": "drag", "path": path, "button": button})
 
@@ -101,15 +105,15 @@ class ComputerHandler:
         """Empty: a desktop has no URL."""
         return ""
 
-    async def left_mouse_down(self, x: int | None = None, y: int | None = None, **more: Any) -> None:
+    async def left_mouse_down(self, x: int | None = None, y: int | None = None, **more: object) -> None:
         """Press the left button, at a point or where the pointer is."""
         await self._act({**more, "type": "left_mouse_down", "x": x, "y": y})
 
-    async def left_mouse_up(self, x: int | None = None, y: int | None = None, **more: Any) -> None:
+    async def left_mouse_up(self, x: int | None = None, y: int | None = None, **more: object) -> None:
         """Release the left button, at a point or where the pointer is."""
         await self._act({**more, "type": "left_mouse_up", "x": x, "y": y})
 
-    async def terminate(self, status: str = "success", **_: Any) -> dict[str, Any]:
+    async def terminate(self, status: str = "success", **_: object) -> JSONObject:
         """End the task at the model's request; nothing is done."""
         await self._act({"type": "terminate", "status": status})
         return {"terminated": True, "status": status}

@@ -32,6 +32,7 @@ from deskhand.providers.values import Finish, ProviderCall, Result, Step, expect
 
 if TYPE_CHECKING:
     from deskhand._core.geometry import Viewport
+    from deskhand.providers.values import JSONObject
 
 ScrollUnit: TypeAlias = Literal["pixels", "notches"]
 
@@ -95,7 +96,7 @@ def decode_action(
     return steps, rest
 
 
-def encode_call(call: ProviderCall, *, scroll_unit: ScrollUnit = "pixels") -> dict[str, Any]:
+def encode_call(call: ProviderCall, *, scroll_unit: ScrollUnit = "pixels") -> JSONObject:
     """Encode a call as a `computer_call`, the inverse of `decode`.
 
     Raises:
@@ -105,8 +106,9 @@ def encode_call(call: ProviderCall, *, scroll_unit: ScrollUnit = "pixels") -> di
     if len(call.steps) != 1:
         raise UnsupportedAction(_WHERE, "a batch", f"one call has one action, not {len(call.steps)}")
     action = encode_action(call.steps[0], call.viewport, scroll_unit=scroll_unit)
-    message = {"type": "computer_call", "call_id": call.id or "", "status": "completed", **call.extra}
-    message["action"] = {**action, **call.extra.get("action", {})}
+    extra: Mapping[str, Any] = call.extra
+    message = {"type": "computer_call", "call_id": call.id or "", "status": "completed", **extra}
+    message["action"] = {**action, **extra.get("action", {})}
     if call.safety:
         message["pending_safety_checks"] = [_plain(check) for check in call.safety]
     return message
@@ -161,7 +163,7 @@ def _say_with_point(step: a.Action, viewport: Viewport, unit: ScrollUnit) -> dic
     return said if said is None else {**said, **_point_of(point, viewport)}
 
 
-def encode(result: Result) -> dict[str, Any]:
+def encode(result: Result) -> JSONObject:
     """The output of a call: the picture, or for a failed call a function's output with the reason, as in Cua's agent."""
     expect("encode: result", result, Result)
     if result.error is not None or result.picture is None:

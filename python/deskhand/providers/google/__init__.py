@@ -20,7 +20,7 @@ your loop should do the same.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from deskhand._core.arguments import expect_callable, expect_integer, expect_several, expect_texts
 from deskhand._core.extras import load
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.google.adk import DeskComputer
     from deskhand.providers.session import AnyDesktop
-    from deskhand.providers.values import Result
+    from deskhand.providers.values import JSONObject, Payload, Result
 
 PROVIDER = "google"
 """The name of these calls' provider in policies and audit logs."""
@@ -86,7 +86,7 @@ def declare(
     disabled_policies: Collection[str] = (),
     interactions: bool = False,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """The tool, as a request lists it, for `GenerateContentConfig(tools=[...])` or `interactions.create` (`interactions=True`).
 
     Args:
@@ -112,7 +112,7 @@ def declare(
     )
 
 
-def declare_elements(*, interactions: bool = False) -> dict[str, Any]:
+def declare_elements(*, interactions: bool = False) -> JSONObject:
     """The function `elements` as a request lists it: the model reads the elements that applications report.
 
     Args:
@@ -132,7 +132,7 @@ def run(
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> Payload:
     """Carry out one function call, and answer it.
 
     Args:
@@ -155,13 +155,13 @@ def run(
 
 def run_calls(
     desktop: Desktop | ModelSession,
-    payloads: Iterable[Any],
+    payloads: Iterable[object],
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[Payload]:
     """Carry out the function calls of one turn in order, and answer each of them.
 
     Like the actions of one `perform`, they stop at the first that fails: a text must not be typed if the click before it
@@ -195,7 +195,7 @@ def run_calls(
     return answers
 
 
-def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Carry out one call of the function `elements`.
 
     Args:
@@ -210,13 +210,13 @@ def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Un
         DesktopLost: The desktop is gone.
     """
     (answered,) = run_calls(desktop, [payload], elements=True, **options)
-    return answered
+    return cast("JSONObject", answered)  # it has no picture
 
 
-async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Like `run_elements`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     (answered,) = await run_calls_async(desktop, [payload], elements=True, **options)
-    return answered
+    return cast("JSONObject", answered)  # it has no picture
 
 
 async def run_async(
@@ -226,7 +226,7 @@ async def run_async(
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> Payload:
     """Like `run`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     (answered,) = await run_calls_async(desktop, [payload], excluded=excluded, url=url, **options)
     return answered
@@ -234,13 +234,13 @@ async def run_async(
 
 async def run_calls_async(
     desktop: AnyDesktop,
-    payloads: Iterable[Any],
+    payloads: Iterable[object],
     *,
     excluded: Collection[str] = (),
     url: Callable[[], str] | None = None,
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[Payload]:
     """Like `run_calls`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     model_session = _async_model_session(desktop, **options)
     given = expect_several("run_calls: payloads", payloads)

@@ -41,7 +41,7 @@ class DeskComputer(BaseComputer):
         self._url = url
         self._announced: Size | None = None
 
-    async def _do(self, name: str, **args: Any) -> ComputerState:
+    async def _do(self, name: str, **args: object) -> ComputerState:
         def act(model_session: ModelSession) -> tuple[Result, str]:
             screen = model_session.desktop.size
             viewport = Viewport(screen, self._announced or screen)

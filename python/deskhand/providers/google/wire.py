@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from deskhand._core.geometry import Point, Viewport
+    from deskhand.providers.values import Payload
 
 UNKNOWN_URL = ""
 """The `url` of an answer if the page is not known. The API requires the field, but only the browser knows the page."""
@@ -183,7 +184,7 @@ def declaration(
 # --- calls, encoded ---
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> Payload:
     """Encode a call as a function call, the inverse of `decode`.
 
     Args:
@@ -195,15 +196,16 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     """
     call = expect_call("encode_call", call).at_points("Gemini's computer use")
     name, said = args_of(call.name, call.steps, on_grid(call.viewport))
-    args = {**call.extra.get("args", {}), **said}
+    extra: Mapping[str, Any] = call.extra
+    args = {**extra.get("args", {}), **said}
     if call.safety:
         if len(call.safety) > 1:
             raise UnsupportedAction(WHO, f"{len(call.safety)} safety checks", "a call has one at most")
-        args[_SAFETY] = {**call.extra.get(_SAFETY, {}), **_decision(call.safety[0])}
-    others = call.extra.get("call", {})
+        args[_SAFETY] = {**extra.get(_SAFETY, {}), **_decision(call.safety[0])}
+    others = extra.get("call", {})
     key = "arguments" if others.get("type") == "function_call" else "args"
     payload = {**others, **({} if call.id is None else {"id": call.id}), "name": name, key: args}
-    return {"function_call": payload, **call.extra["part"]} if "part" in call.extra else payload
+    return {"function_call": payload, **extra["part"]} if "part" in extra else payload
 
 
 def _decision(check: SafetyCheck) -> dict[str, str]:
@@ -216,7 +218,7 @@ def _decision(check: SafetyCheck) -> dict[str, str]:
 # --- answers ---
 
 
-def encode(result: Result, *, url: str = UNKNOWN_URL) -> dict[str, Any]:
+def encode(result: Result, *, url: str = UNKNOWN_URL) -> Payload:
     """Encode the answer to a call, in the form of the call.
 
     A `FunctionResponse` holds the picture as bytes, like google-genai's types; to write JSON without that package, replace them
@@ -228,6 +230,7 @@ def encode(result: Result, *, url: str = UNKNOWN_URL) -> dict[str, Any]:
     """
     expect("encode: result", result, Result)
     call = result.call
+    extra: Mapping[str, Any] = call.extra
     optional = {"error": result.error, "text": result.text, "denied": "true" if result.denied else None}
     response: dict[str, Any] = {"url": url, **{key: value for key, value in optional.items() if value is not None}}
     if result.cursor is not None:
@@ -235,7 +238,7 @@ def encode(result: Result, *, url: str = UNKNOWN_URL) -> dict[str, Any]:
         response["cursor"] = [at.x, at.y]
     if call.safety and all(check in result.acknowledged for check in call.safety):
         response["safety_acknowledgement"] = "true"
-    if call.extra.get("call", {}).get("type") == "function_call":
+    if extra.get("call", {}).get("type") == "function_call":
         return _interaction(result, response)
     payload: dict[str, Any] = {} if call.id is None else {"id": call.id}
     payload |= {"name": call.name or "", "response": response}

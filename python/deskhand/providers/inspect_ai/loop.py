@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from deskhand.providers.inspect_ai.wire import decode, encode
 from deskhand.providers.session import AsyncModelSession, ModelSession, SessionOptions, with_usual
@@ -10,6 +10,7 @@ from deskhand.providers.session import AsyncModelSession, ModelSession, SessionO
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.values import JSONObject
 
 PROVIDER = "inspect"
 """The name of these calls' provider in policies and audit logs."""
@@ -19,7 +20,7 @@ SIZE = (1366, 768)
 the real size of the pictures is; with another size their points would be off."""
 
 
-def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
+def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> list[JSONObject]:
     """Carry out the tool's arguments.
 
     Args:
@@ -38,7 +39,7 @@ def run(desktop: Desktop | ModelSession, payload: object, **options: Unpack[Sess
     return encode(model_session.carry_out(decode(payload, model_session.viewport)))
 
 
-async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> list[dict[str, Any]]:
+async def run_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> list[JSONObject]:
     """Like `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_model_session(desktop, **options).run(lambda model_session: run(model_session, payload))
 

@@ -64,7 +64,7 @@ def computer(model_session: AsyncModelSession, max_screenshots: int | None = 1) 
             "text": text, "repeat": repeat, "press_enter": press_enter, "actions": actions,
         }  # fmt: skip
         try:
-            parts = await run_async(model_session, given)
+            parts: list[dict[str, Any]] = await run_async(model_session, given)
         except ActionError as error:
             # Reported to the model; every other error ends the sample.
             raise ToolError(str(error)) from None

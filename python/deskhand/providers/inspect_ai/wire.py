@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deskhand._core.geometry import Viewport
-    from deskhand.providers.values import Step
+    from deskhand.providers.values import JSONObject, Step
 
 TOOL = "computer"
 
@@ -101,7 +101,7 @@ def _one(payload: Mapping[str, Any], viewport: Viewport) -> tuple[tuple[Step, ..
     return (*click_first, *steps, *((_ENTER,) if enter else ())), rest
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> JSONObject:
     """Encode a call as the tool's arguments: one action, or `actions`.
 
     Raises:
@@ -111,7 +111,7 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
     written = [_written(step, call.viewport) for step in call.steps]
     if not written:
         raise UnsupportedAction("inspect's computer", "no action at all")
-    extra = dict(call.extra)
+    extra: dict[str, Any] = dict(call.extra)
     rests = extra.pop("actions", None)
     if len(written) == 1 and rests is None:
         return {**extra, **written[0]}
@@ -133,7 +133,7 @@ def _written(step: Step, viewport: Viewport) -> dict[str, Any]:
     return {"action": name, **fields}
 
 
-def encode(result: Result) -> list[dict[str, Any]]:
+def encode(result: Result) -> list[JSONObject]:
     """The parts of the tool's result, in the form of inspect's `ContentText` and `ContentImage`; not for an error.
 
     Raises:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop, NamedOptions
+    from deskhand.providers.values import JSONObject
 
 __all__ = [
     "TOOL",
@@ -143,7 +144,7 @@ def declare(
     preview: bool = False,
     version: str = anthropic.LATEST,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """The arguments of `bind_tools`: a provider's computer tool, or our own actions as functions.
 
     Args:
@@ -171,7 +172,7 @@ def declare(
 
 def run(
     desktop: Desktop | ModelSession, payload: object, *, hand_over: bool = False, **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+) -> JSONObject:
     """Carry out one call of our own tools, for a loop that does not use the tools.
 
     Args:
@@ -192,7 +193,7 @@ def run(
 
 async def run_async(
     desktop: AnyDesktop, payload: object, *, hand_over: bool = False, **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+) -> JSONObject:
     """Like `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider=PROVIDER))
     return await model_session.run(lambda there: run(there, payload, hand_over=hand_over))

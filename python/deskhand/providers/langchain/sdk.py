@@ -62,7 +62,7 @@ class DesktopTool(BaseTool):
 
     def _answered(self, model_session: ModelSession, call: dict[str, Any]) -> tuple[Any, Any]:
         result = answered(model_session, call, hand_over=self.name == HAND_OVER)
-        fields = encode(result)
+        fields: dict[str, Any] = encode(result)
         if result.error is None:
             return fields["content"], Artifact(result)
         if call["id"] is None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deskhand._core.geometry import Viewport
+    from deskhand.providers.values import JSONObject
 
 OPENAI = "openai"
 ANTHROPIC = "anthropic"
@@ -97,7 +98,7 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
     )
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> JSONObject:
     """Encode a call as a tool call, the inverse of `decode`.
 
     Raises:
@@ -115,10 +116,11 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
             name, arguments = TOOL, {"action": name, **arguments}
     else:
         raise UnsupportedAction(_WHERE, "anything but one action in a call")
-    return {**call.extra, "type": "tool_call", "name": name, "args": arguments, "id": call.id}
+    extra: Mapping[str, Any] = call.extra
+    return {**extra, "type": "tool_call", "name": name, "args": arguments, "id": call.id}
 
 
-def encode(result: Result) -> dict[str, Any]:
+def encode(result: Result) -> JSONObject:
     """The fields of the `ToolMessage` that answers a call: the picture and the texts, or the error.
 
     An error is only a text, because Anthropic accepts no picture with it.

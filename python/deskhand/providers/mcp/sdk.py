@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deskhand._core.extras import load
 from deskhand._native import __version__
 from deskhand.errors import ActionError
-from deskhand.providers import mcp
+from deskhand.providers.mcp.loop import run_async
 from deskhand.providers.mcp.wire import tools
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NAME = "deskhand"
 
 
-def make_server(model_session: AsyncModelSession, *, single: bool, programs: bool, hand_over: bool) -> Server[Any]:
+def make_server(model_session: AsyncModelSession, *, single: bool, programs: bool, hand_over: bool) -> Server[object]:
     """Make a server with a session's actions as its tools, and those beside them; see `mcp.server`.
 
     Raises:
@@ -42,7 +42,7 @@ def make_server(model_session: AsyncModelSession, *, single: bool, programs: boo
 
     async def called(name: str, arguments: dict[str, Any] | None) -> Any:
         call = {"name": name, "arguments": arguments}
-        result = await mcp.run_async(model_session, call, programs=programs, hand_over=hand_over)
+        result = await run_async(model_session, call, programs=programs, hand_over=hand_over)
         return types.CallToolResult.model_validate(result)
 
     if hasattr(lowlevel.Server, "call_tool"):
@@ -54,7 +54,7 @@ def make_server(model_session: AsyncModelSession, *, single: bool, programs: boo
         server.list_tools()(list_tools)
         # The actions report wrong arguments in words that help a model.
         server.call_tool(validate_input=False)(called)
-        return cast("Server[Any]", server)
+        return cast("Server[object]", server)
 
     async def on_list_tools(_: Any, __: Any) -> Any:
         return types.ListToolsResult(tools=listed())
@@ -63,10 +63,10 @@ def make_server(model_session: AsyncModelSession, *, single: bool, programs: boo
         return await called(params.name, params.arguments)
 
     server = lowlevel.Server(_NAME, version=__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
-    return cast("Server[Any]", server)
+    return cast("Server[object]", server)
 
 
-async def serve_stdio(server: Server[Any]) -> None:
+async def serve_stdio(server: Server[object]) -> None:
     """Serve over standard input and output until the input ends.
 
     Raises:
@@ -77,7 +77,7 @@ async def serve_stdio(server: Server[Any]) -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def http_application(server: Server[Any], *, hosts: list[str], key: str) -> Starlette:
+def http_application(server: Server[object], *, hosts: list[str], key: str) -> Starlette:
     """The ASGI application for streamable HTTP, at `/mcp`.
 
     Args:

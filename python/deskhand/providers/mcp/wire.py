@@ -47,7 +47,10 @@ from deskhand.providers.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deskhand._core.geometry import Point, Viewport
+    from deskhand.providers.values import JSONObject, JSONValue
 
 TOOL = "computer"
 """The name of the one tool for all actions."""
@@ -178,33 +181,33 @@ def decode(payload: object, viewport: Viewport) -> ProviderCall:
     return ProviderCall(steps=(step,), viewport=viewport, name=name, extra=the_rest(params, "name", "arguments"))
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> JSONObject:
     """Encode a call as the parameters of a `tools/call`, the inverse of `decode`.
 
     Raises:
         UnsupportedAction: No single tool can do it.
     """
-    expect_call("encode_call", call)
+    extra: Mapping[str, Any] = expect_call("encode_call", call).extra
     if len(call.steps) == 1 and isinstance(call.steps[0], ReadElements):
-        return {"name": ELEMENTS, "arguments": encode_elements(call.steps[0]), **call.extra}
+        return {"name": ELEMENTS, "arguments": encode_elements(call.steps[0]), **extra}
     if len(call.steps) == 1 and isinstance(call.steps[0], HandOver):
-        return {"name": HAND_OVER, "arguments": encode_hand_over(call.steps[0]), **call.extra}
+        return {"name": HAND_OVER, "arguments": encode_hand_over(call.steps[0]), **extra}
     if len(call.steps) == 1 and isinstance(call.steps[0], StartProgram):
-        return {"name": START, "arguments": {"command": call.steps[0].command}, **call.extra}
+        return {"name": START, "arguments": {"command": call.steps[0].command}, **extra}
     if len(call.steps) != 1 or not isinstance(call.steps[0], Action):
         raise UnsupportedAction("MCP", "anything but one action in a call")
     name, arguments = encode_plain(call.steps[0], call.viewport)
     if call.name == TOOL:
-        return {"name": TOOL, "arguments": {"action": name, **arguments}, **call.extra}
-    return {"name": name, "arguments": arguments, **call.extra}
+        return {"name": TOOL, "arguments": {"action": name, **arguments}, **extra}
+    return {"name": name, "arguments": arguments, **extra}
 
 
-def encode(result: Result) -> dict[str, Any]:
+def encode(result: Result) -> JSONObject:
     """The result of a `tools/call`: the picture and the observed facts, or the error."""
     expect("encode: result", result, Result)
     if result.error is not None:
         return {"content": [{"type": "text", "text": result.error}], "isError": True}
-    content: list[dict[str, Any]] = []
+    content: list[JSONValue] = []
     structured: dict[str, Any] = {"size": list(result.call.viewport.model)}
     if result.observation is not None:
         structured["changed"] = result.observation.changed

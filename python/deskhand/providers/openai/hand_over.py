@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from deskhand.errors import ActionError, shown
 from deskhand.providers.hand_over_tool import DESCRIPTION, HAND_OVER, hand_over_schema
@@ -17,9 +17,10 @@ from deskhand.providers.values import ProviderCall, Result
 if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
+    from deskhand.providers.values import JSONObject, JSONValue
 
 
-def declare_hand_over() -> dict[str, Any]:
+def declare_hand_over() -> JSONObject:
     """The function `hand_over` as a request lists it: the model asks a person for help (`Desktop.hand_over`)."""
     return {
         "type": "function",
@@ -30,9 +31,7 @@ def declare_hand_over() -> dict[str, Any]:
     }
 
 
-def run_hand_over(
-    desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+def run_hand_over(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Carry out a `function_call` of `hand_over`: ask, and wait as long as it says, until a person has helped or declined.
 
     Args:
@@ -55,15 +54,13 @@ def run_hand_over(
     if not isinstance(call_id, str):
         raise ActionError(f"a function_call needs a call_id for its answer, not {shown(call_id)}")
     result = hand_over(model_session(desktop, **options), data.get("arguments"), call_id)
-    output: list[dict[str, Any]] = [{"type": "input_text", "text": result.error or result.text or ""}]
+    output: list[JSONValue] = [{"type": "input_text", "text": result.error or result.text or ""}]
     if result.error is None and result.picture is not None:
         output.append({"type": "input_image", "image_url": result.picture.url, "detail": "original"})
     return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
-async def run_hand_over_async(
-    desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+async def run_hand_over_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Like `run_hand_over`; cancelling it ends the wait, and the request stays open."""
     return await async_model_session(desktop, **options).run(lambda at: run_hand_over(at, payload))
 

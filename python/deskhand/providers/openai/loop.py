@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deskhand.errors import DeskhandError
     from deskhand.providers.session import AnyDesktop
     from deskhand.providers.shell_calls import AnyShell
-    from deskhand.providers.values import Result
+    from deskhand.providers.values import JSONObject, Result
 
 SIZE = "openai"
 """The default size of pictures: that of the screen, if the model sees all of it."""
@@ -38,7 +38,7 @@ PROVIDER = "openai"
 
 def declare(
     desktop: AnyDesktop, *, preview: bool = False, environment: str = "linux", **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+) -> JSONObject:
     """The computer tool, as a request lists it among its `tools`.
 
     Args:
@@ -53,12 +53,12 @@ def declare(
     return {"type": PREVIEW, "display_width": width, "display_height": height, "environment": environment}
 
 
-def declare_shell() -> dict[str, Any]:
+def declare_shell() -> JSONObject:
     """The shell tool as a request lists it, with commands that run here and not at OpenAI."""
     return {"type": "shell", "environment": {"type": "local"}}
 
 
-def declare_elements() -> dict[str, Any]:
+def declare_elements() -> JSONObject:
     """The function `elements` as a request lists it: the model reads the elements that applications report."""
     description = describe_elements(by_reference=False)
     return {
@@ -79,7 +79,7 @@ def run(
     *,
     detail: str | None = "original",
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> JSONObject:
     """Carry out a `computer_call`.
 
     Args:
@@ -101,7 +101,7 @@ def run(
 
 async def run_async(
     desktop: AnyDesktop, payload: object, *, detail: str | None = "original", **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+) -> JSONObject:
     """Like `run`; cancelling it stops at the desktop's next safe point, with nothing held."""
     return await async_model_session(desktop, **options).run(lambda inner: run(inner, payload, detail=detail))
 
@@ -132,7 +132,7 @@ def respond(
     detail: str | None = "original",
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """Answer all calls of a response that are for the computer or the shell.
 
     Args:
@@ -174,7 +174,7 @@ async def respond_async(
     detail: str | None = "original",
     elements: bool = False,
     **options: Unpack[SessionOptions],
-) -> list[dict[str, Any]]:
+) -> list[JSONObject]:
     """Like `respond`; cancelling it stops at the desktop's next safe point, with nothing held."""
     there = async_model_session(desktop, **options)
     viewport = there.viewport
@@ -231,7 +231,7 @@ def is_elements(item: Mapping[str, Any]) -> bool:
     return item.get("type") == "function_call" and item.get("name") == ELEMENTS
 
 
-def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Carry out a `function_call` of `elements`.
 
     Args:
@@ -249,7 +249,7 @@ def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Un
     return _elements(model_session(desktop, **options), plain(payload))
 
 
-async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> dict[str, Any]:
+async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
     """Like `run_elements`; cancelling it stops at the desktop's next safe point."""
     return await async_model_session(desktop, **options).run(lambda at: run_elements(at, payload))
 
@@ -277,7 +277,7 @@ def read_elements(at: ModelSession, arguments: object, call_id: str | None) -> s
 # --- the shell ---
 
 
-def run_shell(shell: AnyShell | None, payload: object) -> dict[str, Any]:
+def run_shell(shell: AnyShell | None, payload: object) -> JSONObject:
     """Carry out a `shell_call` or a `local_shell_call`.
 
     Args:
@@ -299,7 +299,7 @@ def run_shell(shell: AnyShell | None, payload: object) -> dict[str, Any]:
     return encode_shell(carry_out_shell(shell, call, provider=PROVIDER))
 
 
-async def run_shell_async(shell: AnyShell | None, payload: object) -> dict[str, Any]:
+async def run_shell_async(shell: AnyShell | None, payload: object) -> JSONObject:
     """Like `run_shell`, in a thread; cancelling it ends the command under way; see `shell_calls.with_shell`."""
     return await with_shell(shell, lambda inner: run_shell(inner, payload))
 

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
     from deskhand.providers.shell_calls import AnyShell
 
-Tool: TypeAlias = ComputerTool[Any]
+Tool: TypeAlias = "ComputerTool[DesktopComputer | SyncDesktopComputer]"
 SafetyHook: TypeAlias = "Callable[[ComputerToolSafetyCheckData], Awaitable[bool]]"
-Filter: TypeAlias = "Callable[[CallModelData[Any]], ModelInputData]"
+Filter: TypeAlias = "Callable[[CallModelData[object]], ModelInputData]"
 
 ENVIRONMENT: Environment = "ubuntu"
 """The environment that the preview's tool declares: of the four that openai-agents knows, the nearest to any Linux."""
@@ -82,7 +82,7 @@ class _ActionRunner:
         self._seen: Viewport | None = None
         self._shown: Viewport | None = None
 
-    def act(self, at: ModelSession, action: Mapping[str, Any]) -> None:
+    def act(self, at: ModelSession, action: Mapping[str, object]) -> None:
         """Carry out one action, unless one before it in the same call failed."""
         if self._failed is not None:
             self._left_out += 1
@@ -185,7 +185,7 @@ class DesktopComputer(_PreviewDeclaration, AsyncComputer):
         self.session.refuse_words("openai-agents' computer")
         self.runner: _ActionRunner = _ActionRunner()
 
-    async def _act(self, **action: Any) -> None:
+    async def _act(self, **action: object) -> None:
         _check_acknowledged()
         await self._there.run(lambda at: self.runner.act(at, action))
 
@@ -236,7 +236,7 @@ class SyncDesktopComputer(_PreviewDeclaration, Computer):
         self.session.refuse_words("openai-agents' computer")
         self.runner: _ActionRunner = _ActionRunner()
 
-    def _act(self, **action: Any) -> None:
+    def _act(self, **action: object) -> None:
         _check_acknowledged()
         self.runner.act(self.session, action)
 
@@ -324,7 +324,7 @@ def input_filter(target: Tool | DesktopComputer | SyncDesktopComputer) -> Filter
         raise ActionError(f"input_filter takes a computer or a tool of deskhand's, not {shown(computer)}")
     runner = computer.runner
 
-    def edit(data: CallModelData[Any]) -> ModelInputData:
+    def edit(data: CallModelData[object]) -> ModelInputData:
         runner.ended()
         given: list[Any] = list(data.model_data.input)
         outputs = [item["call_id"] for item in given if _is_output(item)]
@@ -356,16 +356,16 @@ class ShellExecutor:
         """Use a shell."""
         self._session = session
 
-    async def __call__(self, request: ShellCommandRequest | LocalShellCommandRequest) -> Any:
+    async def __call__(self, request: ShellCommandRequest | LocalShellCommandRequest) -> ShellResult | str:
         """Run the commands of a request.
 
         Returns:
             A `ShellResult`, or a string for a `LocalShellTool`. If a command could not be run, the reason is in it.
         """
         payload = plain(getattr(request.data, "raw", None) or request.data)
-        answer = await run_shell_async(self._session, payload)
+        answer: dict[str, Any] = await run_shell_async(self._session, payload)
         if answer["type"] == f"{LOCAL}_output":
-            return answer["output"]
+            return str(answer["output"])
         outputs = [
             ShellCommandOutput(entry["stdout"], entry["stderr"], ShellCallOutcome(**entry["outcome"]))
             for entry in answer["output"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from deskhand._core.geometry import Point
-    from deskhand.providers.values import Step
+    from deskhand.providers.values import JSONObject, Step
 
 COMPUTER = "computer"
 """The tool that sends `actions`."""
@@ -156,7 +156,7 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
 # --- to OpenAI ---
 
 
-def encode(result: Result, *, detail: str | None = "original") -> dict[str, Any]:
+def encode(result: Result, *, detail: str | None = "original") -> JSONObject:
     """Encode the `computer_call_output` of a call.
 
     It has no place for an error: `note` puts `result.error` and `result.text` into a message beside it.
@@ -181,7 +181,7 @@ def encode(result: Result, *, detail: str | None = "original") -> dict[str, Any]
     return payload
 
 
-def note(result: Result) -> dict[str, Any] | None:
+def note(result: Result) -> JSONObject | None:
     """The message after the output, if there is anything to add to the picture; else None."""
     expect("note: result", result, Result)
     said = [] if result.error is None else [f"{_CALL} {result.call.id} was not carried out as asked: {result.error}"]
@@ -202,7 +202,7 @@ def message(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any]:
+def encode_call(call: ProviderCall) -> JSONObject:
     """Encode a call as a `computer_call`.
 
     Args:
@@ -213,9 +213,8 @@ def encode_call(call: ProviderCall) -> dict[str, Any]:
         OutOfBounds: A point is not in the picture.
     """
     call = expect_call("encode_call", call).at_points(_WHERE)
-    extra = dict(call.extra)
-    rests = extra.pop("actions", ())
-    steps = _with(rests, _actions(call.steps, call.viewport))
+    extra: dict[str, Any] = dict(call.extra)
+    steps = _with(extra.pop("actions", ()), _actions(call.steps, call.viewport))
     checks = _with(extra.pop("pending_safety_checks", ()), map(check_payload, call.safety))
     payload: dict[str, Any] = {**extra, "type": "computer_call", "status": "completed", "pending_safety_checks": checks}
     if call.id is not None:

@@ -34,6 +34,8 @@ from deskhand.providers.values import ShellAnswer, ShellCall
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deskhand.providers.values import JSONObject
+
 SHELL = "shell_call"
 LOCAL = "local_shell_call"
 
@@ -102,7 +104,7 @@ def _decode_exec(action: Mapping[str, Any], call_id: str, extra: dict[str, Any])
     )
 
 
-def encode_shell(answer: ShellAnswer) -> dict[str, Any]:
+def encode_shell(answer: ShellAnswer) -> JSONObject:
     """Encode the `shell_call_output`, or the `local_shell_call_output`, of a call.
 
     An error is one more output, on its standard error. Together, the outputs are cut to the length that the call allows.
@@ -155,13 +157,13 @@ def _entry(output: CommandResult) -> dict[str, Any]:
     return {"stdout": output.stdout, "stderr": "".join(said), "outcome": outcome}
 
 
-def encode_shell_call(call: ShellCall) -> dict[str, Any]:
+def encode_shell_call(call: ShellCall) -> JSONObject:
     """Encode a call as a `shell_call`, or as a `local_shell_call` if its `extra` says so.
 
     Raises:
         ActionError: A `local_shell_call` cannot express it.
     """
-    rest = dict(expect("encode_shell_call: call", call, ShellCall).extra)
+    rest: dict[str, Any] = dict(expect("encode_shell_call: call", call, ShellCall).extra)
     action = dict(rest.pop("action", {}))
     kind = rest.pop("type", SHELL)
     if call.timeout is not None:

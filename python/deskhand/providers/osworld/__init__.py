@@ -23,9 +23,12 @@ from deskhand.providers.session import AsyncModelSession, ModelSession, SessionO
 from deskhand.providers.values import Picture, ProviderCall, Result, expect_call
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deskhand._core.geometry import Point, Viewport
     from deskhand.desktop.desktop import Desktop
     from deskhand.providers.session import AnyDesktop
+    from deskhand.providers.values import Payload
 
 __all__ = [
     "accessibility_table",
@@ -60,7 +63,7 @@ def decode(payload: object, viewport: Viewport, *, pointer: Point | None = None)
     return ProviderCall(steps=steps, viewport=viewport, name="computer_13", extra=extra)
 
 
-def encode_call(call: ProviderCall) -> dict[str, Any] | str:
+def encode_call(call: ProviderCall) -> Payload | str:
     """Encode a call as an action of the space that `call.name` names, the inverse of `decode`.
 
     Raises:
@@ -72,10 +75,11 @@ def encode_call(call: ProviderCall) -> dict[str, Any] | str:
     if len(call.steps) != 1:
         raise ActionError(f"computer_13 has one action at a time, not {len(call.steps)}")
     said = encode_action(call.steps[0], call.viewport)
-    return {**said, "parameters": {**said.get("parameters", {}), **call.extra}} if call.extra else said
+    extra: Mapping[str, Any] = call.extra
+    return {**said, "parameters": {**said.get("parameters", {}), **extra}} if extra else said
 
 
-def encode(result: Result, *, instruction: str | None = None) -> dict[str, Any]:
+def encode(result: Result, *, instruction: str | None = None) -> Payload:
     """The observation after an action, as OSWorld's environment returns it; `error` is the reason of a failure.
 
     Args:
@@ -106,7 +110,7 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
     return Result(call=call, picture=None if picture is None else Picture(picture), error=error)
 
 
-def declare(desktop: AnyDesktop, *, space: str = "computer_13", **options: Unpack[SessionOptions]) -> dict[str, Any]:
+def declare(desktop: AnyDesktop, *, space: str = "computer_13", **options: Unpack[SessionOptions]) -> dict[str, object]:
     """The arguments for OSWorld's environment: its action space and its screen's size.
 
     Args:
@@ -128,7 +132,7 @@ def run(
     *,
     instruction: str | None = None,
     **options: Unpack[SessionOptions],
-) -> dict[str, Any]:
+) -> Payload:
     """Carry out an action of either space.
 
     Args:
@@ -153,7 +157,7 @@ def run(
 
 async def run_async(
     desktop: AnyDesktop, payload: object, *, instruction: str | None = None, **options: Unpack[SessionOptions]
-) -> dict[str, Any]:
+) -> Payload:
     """Like `run`, cancellable."""
     model_session = AsyncModelSession.of(desktop, **with_usual(options, provider="osworld"))
     return await model_session.run(lambda there: run(there, payload, instruction=instruction))

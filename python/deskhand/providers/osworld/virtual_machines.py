@@ -54,7 +54,7 @@ class VirtualMachines:
         self._start = start
         self._ports = (chromium_port, _VNC, vlc_port)
 
-    def __call__(self, *_: Any, **__: Any) -> tuple[Manager, Provider]:
+    def __call__(self, *_: object, **__: object) -> tuple[Manager, Provider]:
         """A manager and a provider for one environment; the arguments mean nothing here."""
         return Manager(), Provider(self._start, self._ports)
 
@@ -62,27 +62,27 @@ class VirtualMachines:
 class Manager:
     """OSWorld's list of virtual machines: there is no list."""
 
-    def get_vm_path(self, **_: Any) -> str:
+    def get_vm_path(self, **_: object) -> str:
         """A name for the desktop."""
         return _PATH
 
-    def initialize_registry(self, **_: Any) -> None:
+    def initialize_registry(self, **_: object) -> None:
         """Nothing is done, as in the following."""
 
-    def add_vm(self, vm_path: str, *_: Any, **__: Any) -> None:
+    def add_vm(self, vm_path: str, *_: object, **__: object) -> None:
         """See `initialize_registry`."""
 
-    def delete_vm(self, vm_path: str, *_: Any, **__: Any) -> None:
+    def delete_vm(self, vm_path: str, *_: object, **__: object) -> None:
         """See `initialize_registry`."""
 
-    def occupy_vm(self, vm_path: str, *_: Any, **__: Any) -> None:
+    def occupy_vm(self, vm_path: str, *_: object, **__: object) -> None:
         """See `initialize_registry`."""
 
-    def list_free_vms(self, **_: Any) -> list[str]:
+    def list_free_vms(self, **_: object) -> list[str]:
         """See `initialize_registry`."""
         return []
 
-    def check_and_clean(self, **_: Any) -> None:
+    def check_and_clean(self, **_: object) -> None:
         """See `initialize_registry`."""
 
 
@@ -104,7 +104,7 @@ class Provider:
         """
         return self._running().desktop
 
-    def start_emulator(self, path_to_vm: str, *_: Any, **__: Any) -> None:
+    def start_emulator(self, path_to_vm: str, *_: object, **__: object) -> None:
         """Start a desktop and its server, unless they run."""
         if self._served is None:
             self._served = _Served(expect("VirtualMachines: what start returns", self._start(), Desktop))
@@ -126,7 +126,7 @@ class Provider:
         self.stop_emulator(path_to_vm)
         return path_to_vm
 
-    def stop_emulator(self, path_to_vm: str, *_: Any, **__: Any) -> None:
+    def stop_emulator(self, path_to_vm: str, *_: object, **__: object) -> None:
         """Close the server and the desktop. Calling it again is harmless."""
         served, self._served = self._served, None
         if served is not None:

@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::process;
 use std::thread::sleep;
 
+use rustix::net::sockopt::set_tcp_quickack;
+
 use super::*;
 
 /// Two ends of a connection, and the number of the first one's socket.
@@ -14,6 +16,17 @@ fn pair() -> (TcpStream, TcpStream, u32) {
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&near));
     let inode = fs::metadata(path).expect("a socket").ino() as u32;
     (near, far, inode)
+}
+
+/// What a look finds that no other program has held up: how long one takes counts.
+fn unhindered(mut look: impl FnMut() -> Awaited) -> Awaited {
+    loop {
+        let begun = Instant::now();
+        let found = look();
+        if begun.elapsed() < TICK {
+            return found;
+        }
+    }
 }
 
 #[test]
@@ -28,11 +41,11 @@ fn a_request_is_awaited_until_its_answer_comes() {
     near.write_all(b"question").expect("sent");
     sleep(Duration::from_millis(30));
     assert_eq!(awaited(long_ago), Awaited::Answer);
-    assert_eq!(awaited(Instant::now()), Awaited::Nothing, "it was sent before");
+    assert_eq!(unhindered(|| awaited(Instant::now())), Awaited::Nothing, "it was sent before");
     far.write_all(b"answer").expect("sent");
     near.read_exact(&mut [0; 6]).expect("received");
     sleep(2 * TICK);
-    assert_eq!(awaited(long_ago), Awaited::Nothing);
+    assert_eq!(unhindered(|| awaited(long_ago)), Awaited::Nothing);
     near.write_all(b"question").expect("sent");
     sleep(Duration::from_millis(10));
     assert_eq!(awaited(long_ago), Awaited::Answer);
@@ -85,15 +98,19 @@ fn a_request_in_the_tick_of_an_answer_counts() {
         far.read_exact(&mut [0; 8]).expect("received");
         far.write_all(b"answer").expect("sent");
         near.read_exact(&mut [0; 6]).expect("received");
+        // One that is acknowledged in the same tick too, as on a busy machine, looks like the first.
+        set_tcp_quickack(&far, false).expect("a connection");
         near.write_all(b"another!").expect("sent");
         sleep(2 * TICK);
         assert_eq!(awaited(acted), Awaited::Answer, "round {round}");
         far.read_exact(&mut [0; 8]).expect("received");
+        let answered = Instant::now();
         far.write_all(b"answer").expect("sent");
         near.read_exact(&mut [0; 6]).expect("received");
-        assert_eq!(awaited(acted), Awaited::Answer, "round {round}: it has just come");
+        let comes = awaited(acted) == Awaited::Answer;
+        assert!(comes || answered.elapsed() > TICK, "round {round}: it has just come");
         sleep(2 * TICK);
-        assert_eq!(awaited(acted), Awaited::Nothing, "round {round}");
+        assert_eq!(unhindered(|| awaited(acted)), Awaited::Nothing, "round {round}");
     }
 }
 
@@ -178,12 +195,12 @@ fn an_answer_that_came_after_the_look_is_yet_to_be_shown() {
 #[test]
 fn what_the_kernel_does_not_say_is_not_read() {
     let mut found = Vec::new();
-    assert_eq!(read(&[], &mut found), Some(false));
+    assert_eq!(sock_diag::entries(&[], LIST, &mut found, connection), Some(false));
     for length in [0u32, 8, 15, 17, 200, u32::MAX] {
         let mut message = [0; 72];
         message[..4].copy_from_slice(&length.to_ne_bytes());
         message[4..6].copy_from_slice(&LIST.to_ne_bytes());
-        let _ = read(&message, &mut found);
+        let _ = sock_diag::entries(&message, LIST, &mut found, connection);
     }
     assert!(found.is_empty());
 }

@@ -28,6 +28,10 @@ const COUNTABLE: Duration = Duration::from_millis(40);
 /// A timer that ends so long after the action began may be of an answer. GTK's caret blinks 0.6 s after a key that has woken it, and
 /// 1.2 s after others.
 const FORESEEN: Duration = Duration::from_millis(590);
+/// A timer that may run for so long is none that ends again and again, as a caret's does.
+const RARE: Duration = Duration::from_secs(2);
+/// Programs round the time that is left up to a whole millisecond.
+const ROUNDED: Duration = Duration::from_millis(2);
 /// A program that was started gets this long to show a window; it does not compute all the time.
 const STARTING: Duration = Duration::from_millis(300);
 /// A thread that has not woken for this long sleeps for longer than what polls (a game's loop).
@@ -176,14 +180,30 @@ impl Work {
         })
     }
 
+    /// Until when a timer of this process can only be of an action that begins now: before that, none ends that it waits for already.
+    /// The kernel does not tell how long it has waited; the samples tell how long at most.
+    pub(super) fn foreseen(&self, asked: u32) -> Option<Instant> {
+        let latest = Instant::now() + FORESEEN;
+        match Waiting::of(asked) {
+            Waiting::EventOrTimer(limit) if limit < RARE => {
+                let wakes = |sample: &Sample| sample.done(asked, asked).wakes;
+                let now = wakes(self.samples.back()?);
+                let earlier = self.samples.iter().rev().find(|sample| (1..now).contains(&wakes(sample)))?;
+                Some(latest.min(earlier.begun + limit.saturating_sub(ROUNDED)))
+            }
+            Waiting::Event | Waiting::EventOrTimer(_) => Some(latest),
+            Waiting::Nothing | Waiting::Unknown => None,
+        }
+    }
+
     /// Whether the process that was given the input has set a timer since the action began.
     pub(super) fn has_set_timer(&self, now: &Sample) -> bool {
-        let Some((asked, begun)) = self.asked.zip(self.untimed) else { return false };
+        let Some((asked, foreseen)) = self.asked.zip(self.foreseen) else { return false };
         let Waiting::EventOrTimer(limit) = Waiting::of(asked) else { return false };
         // It has waited since before the first sample that found it asleep as now.
         let wakes = |sample: &Sample| sample.done(asked, asked).wakes;
         let waits = self.samples.iter().rev().take_while(|sample| wakes(sample) == wakes(now)).last().unwrap_or(now);
-        waits.at + limit <= begun + FORESEEN
+        waits.at + limit <= foreseen
     }
 }
 
