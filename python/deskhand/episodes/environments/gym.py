@@ -260,7 +260,9 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, object]"]):
             own.close()
 
 
-class _PendingCall(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, object]", "NDArray[np.uint8]", "dict[str, object]"]):
+class _PendingCall(
+    gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, object]", "NDArray[np.uint8]", "dict[str, object]"]
+):
     """An environment whose next call runs in a thread, before its result is requested."""
 
     _begun: Future[Any] | None = None
