@@ -138,7 +138,7 @@ def _chromium(url: str, home: Path, *, contained: bool) -> list[str]:
     command += ["--disable-background-networking", "--disable-component-update", "--disable-extensions"]
     command += ["--lang=en-US", "--test-type"]
     if contained:
-        # All points of a stroke are told to secure pages only, as those of this machine itself are.
+        # Only secure pages get all points of a stroke, and pages of this machine itself count as secure.
         command.append(f"--unsafely-treat-insecure-origin-as-secure={url}")
     elif os.geteuid() == 0:
         # Its sandbox refuses to run as root; the only page that it sees is ours.

@@ -1,10 +1,10 @@
-"""The demo of episodes: every task that ships, done by its oracle on a pool of desktops, and then by nobody.
+"""The demo of episodes: on a pool of desktops, the oracle of every task that ships, and then an agent that does nothing.
 
     .venv/bin/python demo/episodes.py [folder]
 
-leaves both runs, the report of the first and a photograph of it in the folder (`demo-episodes-out`) and ends with 0 only if the
-oracle did all of them, nobody did any, and no episode was invalid. It needs what `make
-setup` installs.
+leaves both runs, the report of the first and a photograph of it in the folder (`demo-episodes-out`). It ends with 0 only if the
+oracle solved every instance, the agent that does nothing solved none, and no episode was invalid. It needs what `make setup`
+installs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The process's exit code: 0 when every check held.
     """
     parser = argparse.ArgumentParser(
-        description="Have the oracle do every task, and then nobody, and check the scores."
+        description="Run every task with its oracle, and then with an agent that does nothing, and check the scores."
     )
     parser.add_argument("folder", nargs="?", type=Path, default=Path("demo-episodes-out"), help="where all of it goes")
     parser.add_argument(
@@ -66,13 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begun = time.monotonic()
     try:
         console.print(
-            f"The oracle does every task {given.seeds} times, on {given.desktops} desktops at once.", style="bold"
+            f"The oracle runs every task {given.seeds} times, on {given.desktops} desktops at once.", style="bold"
         )
         _deskhand("run", *options, "--agent", "oracle", "--seeds", str(given.seeds), "--out", str(folder / "oracle"))
         page = folder / "report.html"
         _deskhand("report", str(folder / "oracle"), "--out", str(page))
         colours = _photograph(page, folder / "report.png")
-        console.print("Nobody does anything.", style="bold")
+        console.print("The agent that does nothing runs every task once.", style="bold")
         _deskhand("run", *options, "--agent", "nothing", "--out", str(folder / "nothing"))
     except KeyboardInterrupt:
         console.print("interrupted: everything is closed", style="yellow")
@@ -83,8 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     oracle, nothing = (_results(folder / name) for name in ("oracle", "nothing"))
     console.print(_table(oracle, nothing))
     checks = {
-        f"the oracle did all {len(oracle)} episodes": bool(oracle) and all(result["success"] for result in oracle),
-        f"nobody did any of {len(nothing)}": bool(nothing) and not any(result["success"] for result in nothing),
+        f"the oracle solved all {len(oracle)} episodes": bool(oracle) and all(result["success"] for result in oracle),
+        f"the agent that does nothing solved none of {len(nothing)}": bool(nothing)
+        and not any(result["success"] for result in nothing),
         "every episode was valid": all(result["valid"] for result in oracle + nothing),
         f"the report, opened in a browser, shows something ({colours} colours)": colours >= _LEAST_COLOURS,
     }
@@ -122,8 +123,8 @@ def _results(directory: Path) -> list[Mapping[str, Any]]:
 
 
 def _table(oracle: Sequence[Mapping[str, Any]], nothing: Sequence[Mapping[str, Any]]) -> Table:
-    """What came of each task, and what its parts took."""
-    table = Table(title="What came of it; times are medians, in seconds", title_justify="left", header_style="bold")
+    """The results of each task, and the times of its parts."""
+    table = Table(title="Results; times are medians, in seconds", title_justify="left", header_style="bold")
     table.add_column("level", justify="right", style="dim")
     table.add_column("task")
     for name in ("oracle", "nothing", "steps", *_TIMES):

@@ -92,7 +92,7 @@ class Recorder:
         """Do something, and keep what the screen answered."""
         begun = time.monotonic()
         return self._keep(
-            title, [_told(action) for action in actions], self.desktop.perform(*actions, settle=settle), begun
+            title, [_describe(action) for action in actions], self.desktop.perform(*actions, settle=settle), begun
         )
 
     def start(self, title: str, command: list[str], folder: Path) -> Observation:
@@ -158,7 +158,7 @@ def _size(png: bytes) -> tuple[int, int]:
         return image.size
 
 
-def _told(action: Action) -> str:
+def _describe(action: Action) -> str:
     """An action for a reader: its type and what is special about it."""
     match action:
         case Type(text=text):

@@ -110,7 +110,7 @@ def contact_sheet(run: Run) -> Image.Image:
 
 
 def page(run: Run) -> str:
-    """The run as one HTML page; pictures are inside it, so that it can be sent to somebody."""
+    """The run as one HTML page; pictures are inside it, so that it can be sent as one file."""
     template = Template((Path(__file__).parent / "report.html").read_text(encoding="utf-8"))
     longest = max((step.seen.elapsed.total for step in run.steps), default=1.0)
     return template.substitute(

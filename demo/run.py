@@ -86,7 +86,7 @@ def _launch(home: Path, image: str | None) -> deskhand.Desktop:
     if image is None:
         return deskhand.launch(size=_SIZE, env=_environment(home))
     if os.geteuid() == 0:
-        # Nobody is root in a container.
+        # No program in a container is root.
         os.chown(home, 1000, 1000)
     mounts = [Mount(home, str(home), writable=True)]
     return deskhand.launch("docker", image=image, size=_SIZE, env=_environment(home), network="bridge", mounts=mounts)

@@ -61,7 +61,7 @@ class Site:
         self._server.server_close()
 
     def layout(self, page: str) -> Layout | None:
-        """Where the elements of the page of that title are; None while the browser has not told."""
+        """Where the elements of the page of that title are; None until the browser has posted it."""
         with self._lock:
             return self._layouts.get(page)
 
@@ -72,9 +72,9 @@ class Site:
             The page to go to next, if there is one.
         """
         if name == "layout":
-            told: dict[str, Any] = json.loads(body)
+            posted: dict[str, Any] = json.loads(body)
             with self._lock:
-                self._layouts[str(told["page"])] = {str(key): tuple(box) for key, box in told["rects"].items()}
+                self._layouts[str(posted["page"])] = {str(key): tuple(box) for key, box in posted["rects"].items()}
             return None
         if name == "form":
             _write(self.form, dict(parse_qsl(body, keep_blank_values=True)))

@@ -150,7 +150,7 @@ class Kept:
         self.failing("end_state")
         self.state = state
 
-    def harmless(self, value: Any) -> Any:
+    def sanitize(self, value: Any) -> Any:
         return value
 
     def finish(self, result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -298,7 +298,7 @@ def test_a_wrong_part_of_a_folder_is_named_with_what_it_must_be(
         (
             TOML,
             "import os\n" + CODE.replace("random.randint(1, 10**9)", "os.urandom(8).hex()"),
-            r"seed 0 gives others each time",
+            r"seed 0 gives different values each time",
         ),
         (TOML, CODE.replace("random.randint(1, 10**9)", "{1, 2}"), r"JSON cannot express them"),
     ],

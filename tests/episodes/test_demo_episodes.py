@@ -17,11 +17,11 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.soak
-def test_the_oracle_does_it_nobody_does_not_and_the_report_is_photographed(tmp_path: Path) -> None:
+def test_the_oracle_solves_it_nothing_does_not_and_the_report_is_photographed(tmp_path: Path) -> None:
     done = _run(str(tmp_path / "out"), "--task", "settings-files", "--seeds", "2", "--desktops", "2")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "the oracle did all 2 episodes" in done.stdout
-    assert "nobody did any of 1" in done.stdout
+    assert "the oracle solved all 2 episodes" in done.stdout
+    assert "the agent that does nothing solved none of 1" in done.stdout
     assert "FAILED" not in done.stdout
     assert (tmp_path / "out/report.html").stat().st_size > 50_000
     with Image.open(tmp_path / "out/report.png") as photograph:

@@ -86,7 +86,7 @@ def test_a_manifest_imports_nothing(tmp_path: Path, marker: Path, select: str) -
     run = foreign(tmp_path / "run", marker, Key("evil", "", 0, 0), select=[name])
     code, said = cli("replay", str(run), "--backend", "docker")
     assert code != 0
-    assert "does not ship" in said
+    assert "do not ship with deskhand" in said
     assert "with --task" in said
     # Nor does going on with it.
     with pytest.raises(EpisodeError, match="If you trust it, give it again"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deskhand import Drag, KeyPress, LeftClick, Move, Scroll, Type
-from deskhand.episodes.report.timeline import Mark, moments, told
+from deskhand.episodes.report.timeline import Mark, describe_action, moments
 
 if TYPE_CHECKING:
     from deskhand.actions import Action
@@ -30,7 +30,7 @@ def performed(*actions: Action, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_actions_read_as_a_person_would_say_them(action: Action, text: str) -> None:
-    assert told(action.to_dict()) == text
+    assert describe_action(action.to_dict()) == text
 
 
 def test_where_it_was_acted_is_marked() -> None:

@@ -335,7 +335,7 @@ def test_a_signal_gives_back_what_is_under_way(tmp_path: Path, number: signal.Si
     process.send_signal(number)
     _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 130, said
-    assert f"{number.name}: giving back what is under way" in said
+    assert f"{number.name}: giving back the running episodes" in said
     again = f"deskhand run {NUMBER} --out {out} --agent episodes.test_run:sleeps"
     assert f"Stopped. To go on: {again}" in said
     assert _leased(out) == 0

@@ -220,14 +220,14 @@ def no_result_at_all(run: Path) -> None:
         (twice_under_one_number, "attempt-1~1 ended with a result too (score 0.0)"),
         (another_seed, "its result or its record is of another episode"),
         (another_seed_with_all_its_names, "its seed is "),
-        (easier, "its parameters are others in its record"),
+        (easier, "its parameters differ between its record"),
         (too_quick, "and all of it 0.0 s"),
         (tomorrow, "it ends in the future"),
         (before_the_run, "it began before its run"),
         (cheap, "its input is 0, and 10 in its record"),
         (long, "it has 1000 steps"),
         (cut, "its record has no end"),
-        (another_answer, "its answer is another one"),
+        (another_answer, "its answer differs"),
         (invalid_without_a_cause, "it is said to be invalid, and its cause is None"),
         (no_result_at_all, "its record is damaged"),
     ],
@@ -284,7 +284,7 @@ def test_a_task_that_is_another_one_than_here_differs(run: Path) -> None:
     found = verified(run)
     verdict, why = of_task(found, NOTE)
     assert verdict is Verdict.DIFFERS
-    assert "its task is another one than here: digest '000000000000'" in why
+    assert "its task differs from the one here: digest '000000000000'" in why
     assert of_task(found, COUNT)[0] is Verdict.CONFIRMED
 
 
@@ -393,7 +393,7 @@ def test_a_task_of_ones_own_is_named(tmp_path: Path) -> None:
     code, said = cli("verify", str(run), "--task", str(folder))
     assert (code, "1 confirmed, 0 differs, 0 cannot be checked" in said) == (0, True)
     (folder / "task.py").write_text(TASK + "# easier\n")
-    assert "its task is another one than here" in cli("verify", str(run), "--task", str(folder))[1]
+    assert "its task differs from the one here" in cli("verify", str(run), "--task", str(folder))[1]
 
 
 @pytest.mark.usefixtures("quick")

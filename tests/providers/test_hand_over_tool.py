@@ -158,7 +158,7 @@ def test_nobody_is_there_and_then_somebody_is(desktop: Desktop, ask: Way) -> Non
     for _ in range(2):
         text, picture, failed = ask(session, reason=REASON, wait=0)
         assert not failed
-        assert text.startswith("Nobody has answered the request for help in 0 s: perhaps nobody is there.")
+        assert text.startswith("No one has answered the request for help in 0 s. It stays open.")
         assert picture is not None
     (request,) = desktop.control.requests
     assert request.reason == REASON
@@ -438,4 +438,4 @@ def test_in_anthropics_loops(desktop: Desktop) -> None:
         ]
 
     texts = asyncio.run(ask())
-    assert all(text.startswith("Nobody has answered") for text in texts)
+    assert all(text.startswith("No one has answered") for text in texts)

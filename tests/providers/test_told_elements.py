@@ -217,7 +217,7 @@ def test_answers_without_a_place_for_words_refuse_it(session: ModelSession) -> N
         lambda: bedrock.run(session, {"action": {"screenshot": {}}}),
         lambda: bedrock.run(session, agents),
     ):
-        with pytest.raises(UnsupportedAction, match="no place for words"):
+        with pytest.raises(UnsupportedAction, match="no place for a text"):
             refused()
     with pytest.raises(ActionError, match="budget is a number of tokens"):
         ModelSession(session.desktop, elements_budget=0)

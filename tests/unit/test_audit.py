@@ -406,16 +406,16 @@ def test_command(path: Path) -> None:
         result = CliRunner().invoke(commands, ["audit", "verify", str(path), *arguments], standalone_mode=False)
         return result.return_value, result.output
 
-    assert run() == (0, f"{path}: 6 records, whole; head {json.loads(lines[-1])['hash']}\n")
+    assert run() == (0, f"{path}: 6 records, intact; head {json.loads(lines[-1])['hash']}\n")
     assert run("--head", head)[0] == 0
     code, output = run("--head", "0" * 63 + "1", "--json")
     assert (code, json.loads(output)["whole"]) == (1, False)
     path.write_bytes(b"".join(lines[:4]) + lines[4][:20])
-    assert "4 records, whole; the last line is torn" in run()[1]
+    assert "4 records, intact; the last line is incomplete" in run()[1]
     path.write_bytes(b"".join(lines[:2] + lines[3:]))
     assert run() == (
         1,
-        f"{path}: broken at line 3: it does not follow the record before it; 2 records before it are whole\n",
+        f"{path}: broken at line 3: it does not follow the record before it; 2 records before it are intact\n",
     )
 
 

@@ -396,7 +396,7 @@ def test_cancelling_between_two_tries() -> None:
 
     virtual_time.run(main())
     assert made.status is CANCELLED
-    assert made.error == "flaky was stopped: enough; it was to be made again: flaky failed: OSError: no"
+    assert made.error == "flaky was stopped: enough; it was waiting to be repeated: flaky failed: OSError: no"
 
 
 def test_cancelling_the_task_leaves_nothing_running() -> None:

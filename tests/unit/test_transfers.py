@@ -18,8 +18,8 @@ from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import keep
 from deskhand.machine.interface import Listing
 from deskhand.watch.file_names import file_name, numbered
-from deskhand.watch.hands import Hands
 from deskhand.watch.messages import parse
+from deskhand.watch.person_input import PersonInput
 from deskhand.watch.pictures import as_png, is_png, picture_type
 from deskhand.watch.storing import folder_of, store
 from deskhand.watch.transfers import LARGEST, MOST_FILES, PIECE, Download, Upload
@@ -429,26 +429,28 @@ def test_a_picture_is_copied_where_there_is_no_text(person: Person, local: Deskt
 
 def test_hands_are_busy_while_a_file_comes(local: Desktop) -> None:
     now = [0.0]
-    hands = Hands(object(), local.control.take("Ada"), lambda _: None, lambda: None, clock=lambda: now[0], idle=10)
+    inputs = PersonInput(
+        object(), local.control.take("Ada"), lambda _: None, lambda: None, clock=lambda: now[0], idle=10
+    )
     for _ in range(5):
         now[0] += 9
-        hands.touch()
-    assert hands.active
-    hands.end("")
+        inputs.touch()
+    assert inputs.active
+    inputs.end("")
 
 
 def test_what_ends_before_it_is_written_is_not_written(local: Desktop, tmp_path: Path) -> None:
-    hands = Hands(object(), local.control.take("Ada"), lambda _: None, lambda: None)
+    inputs = PersonInput(object(), local.control.take("Ada"), lambda _: None, lambda: None)
     for kind in ("file", "picture"):
-        hands.receive(made := upload(3, kind))
+        inputs.receive(made := upload(3, kind))
         assert made.take(b"abc")
         made.cancel()
-        hands.put_upload(made)
-    hands.receive(last := upload(1, "picture"))
+        inputs.put_upload(made)
+    inputs.receive(last := upload(1, "picture"))
     last.take(b"x")
-    hands.put_upload(last)
+    inputs.put_upload(last)
     # The thread has done all before it, and the one for files has begun before.
     until(lambda: last.over and "deskhand-files" not in {each.name for each in threading.enumerate()}, LIMIT, "all")
-    hands.end("")
+    inputs.end("")
     assert list(tmp_path.iterdir()) == []
     assert local.clipboard.types() == ()

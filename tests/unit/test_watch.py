@@ -104,7 +104,7 @@ def test_connections_are_counted(grants: Grants) -> None:
     _, keys = grants.redeem(token)
     for _ in range(2):
         assert grants.enter(keys.cookie, keys.key) is grant
-    with pytest.raises(PolicyDenied, match="as many connections"):
+    with pytest.raises(PolicyDenied, match="allows no further connection"):
         grants.enter(keys.cookie, keys.key)
     grants.leave(grant)
     assert grants.enter(keys.cookie, keys.key) is grant

@@ -18,7 +18,7 @@ from deskhand import ActionError, ClassPolicy, Desktop, Move, Questions, watch
 from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.access import bare
 from deskhand.watch import Grants, application
-from deskhand.watch.hands import Hands
+from deskhand.watch.person_input import PersonInput
 from deskhand.watch.transfers import LARGEST, PIECE
 from deskhand.watch.watched import Watched
 from faults.helpers import until
@@ -298,12 +298,12 @@ def test_the_picture_is_not_hidden_from_who_takes_control(
             looked.set()
         return hidden
 
-    def late(*arguments: Any, **options: Any) -> Hands:
+    def late(*arguments: Any, **options: Any) -> PersonInput:
         assert looked.wait(LIMIT), "the viewer has not looked"
-        return Hands(*arguments, **options)
+        return PersonInput(*arguments, **options)
 
     monkeypatch.setattr(Watched, "hidden_from", looks)
-    monkeypatch.setattr("deskhand.watch.watched.Hands", late)
+    monkeypatch.setattr("deskhand.watch.watched.PersonInput", late)
     with socket(server, enter(server, "watch", "control", name="Ada")) as made:
         while not turn(made)["picture"]:
             pass

@@ -53,7 +53,7 @@ def test_a_grant_has_its_number_of_connections(watched: tuple[deskhand.Desktop, 
     with socket(server, keys) as made:
         turn(made)
         with socket(server, keys) as further:
-            assert closed_with(further) == (1008, "its grant has as many connections as it may: close another one")
+            assert closed_with(further) == (1008, "its grant allows no further connection: close another one")
 
     def free() -> bool:
         with contextlib.suppress(ConnectionClosed), socket(server, keys) as made:

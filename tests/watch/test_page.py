@@ -183,7 +183,7 @@ def test_the_clipboard_goes_both_ways(watched: tuple[deskhand.Desktop, Server], 
     viewer.page.click("#paste")
     viewer.page.fill("#paste-text", "to the desktop <b>")
     viewer.page.click("#paste-dialog button[value=keep]")
-    until(lambda: not desktop.control.holder or server.application._watched[0].hands is not None, LIMIT, "a hold")
+    until(lambda: not desktop.control.holder or server.application._watched[0].input is not None, LIMIT, "a hold")
     viewer.hand_back()
     assert desktop.clipboard.read() == "to the desktop <b>"
     desktop.clipboard.write("from the desktop <i>")

@@ -103,7 +103,7 @@ class Part(Generic[_P_co]):
 
 
 def of_part(part: Part[_P_co]) -> _P_co:
-    """What a part's calls are made of; anything else is given back, to be refused by whoever takes it."""
+    """The object on which a part's calls are made; anything else is returned, and refused where it is used."""
     return part._part if isinstance(part, Part) else part  # noqa: SLF001 # of the same module
 
 

@@ -115,7 +115,7 @@ def _act(
     wait: bool = True,
 ) -> None:
     settle = Settle(timeout=timeout) if wait else False
-    # A frame that nobody saves need not be made smaller.
+    # A frame that is not saved need not be made smaller.
     form: Format = "raw" if output is None else "png"
     with connect(chosen(desktop)) as target:
         seen = target.perform(*actions, settle=settle, size=size, format=form)

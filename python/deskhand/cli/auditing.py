@@ -38,8 +38,8 @@ def audit() -> None:
 def verify(*, file: str, head: str | None, as_json: bool) -> int:
     """Follow the chain of hashes, and name the first record that was changed.
 
-    A file that ends within a record is whole up to there: the machine went down, or it is being written now. A part that was
-    cut off after a whole record is found with --head only. The exit code is 1 when the chain is broken.
+    A file that ends within a record is intact up to there: the machine went down, or the file is being written. A part that
+    was cut off after a complete record is only found with --head. The exit code is 1 when the chain is broken.
     """
     found = verify_log(file, head=head)
     if as_json:
@@ -56,11 +56,11 @@ def verify(*, file: str, head: str | None, as_json: bool) -> int:
         )
     elif found.broken is not None:
         click.echo(
-            f"{file}: broken at line {found.broken}: {found.reason}; {found.records} records before it are whole"
+            f"{file}: broken at line {found.broken}: {found.reason}; {found.records} records before it are intact"
         )
     else:
-        torn = "; the last line is torn" if found.torn else ""
-        click.echo(f"{file}: {found.records} records, whole{torn}; head {found.head}")
+        torn = "; the last line is incomplete" if found.torn else ""
+        click.echo(f"{file}: {found.records} records, intact{torn}; head {found.head}")
     return 1 if found.broken is not None else 0
 
 

@@ -145,7 +145,7 @@ def _launch(start_one: Callable[..., Desktop], name: str | None, size: tuple[int
             # Another launch at the same moment got the same name.
             if name is not None or registry.find(candidate) is None:
                 raise
-    raise ActionError("others took every free name while this desktop started: choose one with --name")
+    raise ActionError("every free name was taken while this desktop started: choose one with --name")
 
 
 @click.command(epilog=examples("deskhand ls", "deskhand ls --json"))

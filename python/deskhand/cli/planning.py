@@ -69,8 +69,8 @@ def plan(
         _hint(found)
     for known in dict.fromkeys(each.image for each, _ in found if each.image):
         if image not in {None, known}:
-            told = f"what {image} holds is not known here: the plan takes a container to be one of {known}"
-            click.echo(clean(told), err=True)
+            note = f"what {image} holds is not known here: the plan takes a container to be one of {known}"
+            click.echo(clean(note), err=True)
 
 
 def announce(names: Sequence[str], *, backend: str) -> None:
@@ -81,8 +81,8 @@ def announce(names: Sequence[str], *, backend: str) -> None:
         counts = Counter(task.reasons[0].kind for task in tasks if task.reasons)
         if counts:
             causes = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
-            told = f"{counts.total()} of {len(tasks)} tasks of {title} cannot run here and will count as invalid"
-            click.echo(f"{told} ({causes}): --plan says why", err=True)
+            summary = f"{counts.total()} of {len(tasks)} tasks of {title} cannot run here and will count as invalid"
+            click.echo(f"{summary} ({causes}): see --plan for the reasons", err=True)
     _hint(found)
 
 
@@ -175,10 +175,10 @@ def _short(name: str) -> str:
 
 def _hint(found: Sequence[tuple[ForeignCatalogue, Planned]]) -> None:
     counts = Counter((each.title, reason.kind) for each, task in found for reason in task.reasons)
-    hints = {(each.title, kind): told for each, _ in found for kind, told in each.hints.items()}
-    for kind, told in hints.items():
+    hints = {(each.title, kind): hint for each, _ in found for kind, hint in each.hints.items()}
+    for kind, hint in hints.items():
         if counts[kind]:
-            click.echo(f"{counts[kind]} {told}", err=True)
+            click.echo(f"{counts[kind]} {hint}", err=True)
     notes = Counter(note for _, task in found for note in task.notes if not task.reasons)
     for note, count in notes.most_common(_MOST_NOTES):
         click.echo(clean(f"{count} task{'s' * (count > 1)}: {note}"), err=True)

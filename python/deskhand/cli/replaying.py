@@ -99,12 +99,12 @@ def _tell(replayed: Replayed, *, state_only: bool) -> None:
         _say(f"  {name}: {before!r}, and now {now!r}")
     if not state_only:
         for difference in replayed.differences[:_SHOWN]:
-            _say(f"  {_told(difference)}")
+            _say(f"  {_description(difference)}")
         if len(replayed.differences) > _SHOWN:
             _say(f"  and {len(replayed.differences) - _SHOWN} more")
 
 
-def _told(difference: Difference) -> str:
+def _description(difference: Difference) -> str:
     where = f"call {difference.step}" if difference.step else "at first"
     if difference.what == "frame" and difference.region is not None:
         x, y, width, height = difference.region
@@ -127,7 +127,7 @@ def _say_beside(line: str) -> None:
         "deskhand export runs/gpt --format osworld --to results     # traj.jsonl, screenshots, result.txt",
         "deskhand export runs/gpt --format atif --to trajectories   # one trajectory.json an episode",
         "deskhand export runs/gpt text-rename.s0.r0 --format video --to videos",
-        "deskhand export runs/gpt text-rename.s0.r0 --format html --to pages     # one file to send to somebody",
+        "deskhand export runs/gpt text-rename.s0.r0 --format html --to pages     # one file that you can send",
         "deskhand export runs/new --format html --beside runs/old --to pages     # the same episodes side by side",
     )
 )

@@ -1,4 +1,4 @@
-"""The commands that say what a run is worth: `report`, and `verify` for a run of somebody else's.
+"""The commands `report`, for the results of a run, and `verify`, for a run that was made elsewhere.
 
 What must never appear here: a number of a run (see `deskhand.episodes.report`).
 """
@@ -135,7 +135,7 @@ def _show_numbers(directories: Sequence[str], form: str | None, out: str | None)
 )
 @json_option
 def verify(*, directory: str, tasks: tuple[str, ...], as_json: bool) -> int:
-    """Check a run of somebody else's: its plan, its records, and its scores from the recorded end states.
+    """Check a run that was made elsewhere: its plan, its records, and its scores from the recorded end states.
 
     For each task it says whether its scores are confirmed, differ, or cannot be checked, and why. Nothing of the run is
     executed. The exit code is 0 if everything is confirmed.

@@ -113,7 +113,7 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     help="With --agent replay:PATH: repeat the recorded operations on this machine, with your rights.",
 )
 @quiet_option
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line: one for each thing that happens.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line for each event.")
 def run(  # each is an option
     *,
     tasks: tuple[str, ...],
@@ -207,14 +207,14 @@ async def _played(engine: Any, begun: Begun, course: Course, screen: Shown) -> s
     stop = Stop()
 
     def tell(news: News) -> None:
-        course.hear(news)
-        screen.hear(news, course)
+        course.on_news(news)
+        screen.on_news(news, course)
 
     def on_signal(number: signal.Signals) -> None:
         if stop.reason is not None:
             # Every desktop has a guard that ends it when this process is gone.
             os._exit(128 + number)
-        screen.say(f"{number.name}: giving back what is under way; once more ends at once")
+        screen.say(f"{number.name}: giving back the running episodes; a second signal ends at once")
         stop(f"the operator stopped the run ({number.name})")
 
     loop = asyncio.get_running_loop()

@@ -33,7 +33,7 @@ class Course:
         done: How many of them are done.
         under_way: Those that are being tried, with the time when that began.
         results: How many attempts of this command ended in which way: `success`, `failure`, or a cause that made them invalid.
-        retried: How many attempts were, or will be, made again.
+        retried: How many attempts were, or will be, repeated.
         others: At the end: how many episodes were done meanwhile without a report: by other commands, or on a node that
             was cut off.
     """
@@ -46,7 +46,7 @@ class Course:
         self.retried: int = 0
         self.others = 0
 
-    def hear(self, news: News) -> None:
+    def on_news(self, news: News) -> None:
         """Record a piece of news."""
         name = str(news.key)
         if news.kind == "begun":
@@ -66,13 +66,13 @@ def _outcome(result: Any) -> str:
 
 
 class Shown(Protocol):
-    """What shows a run."""
+    """Shows the progress of a run."""
 
     def begin(self, begun: Begun, course: Course) -> None:
         """Before the first episode."""
 
-    def hear(self, news: News, course: Course) -> None:
-        """A piece of news, which `course` has counted already."""
+    def on_news(self, news: News, course: Course) -> None:
+        """Show a piece of news, which `course` has counted already."""
 
     def say(self, text: str) -> None:
         """Show a sentence."""
@@ -85,7 +85,7 @@ class Shown(Protocol):
 
 
 def screen_for(*, as_json: bool) -> Shown:
-    """What shows a run, by the options and by where the output goes."""
+    """The way to show the progress of a run, by the options and by where the output goes."""
     if as_json:
         return _Lines()
     if is_quiet():
@@ -107,7 +107,7 @@ def _summary(course: Course) -> str:
     causes = ", ".join(f"{name} {count}" for name, count in invalid.items())
     parts = [f"{results['success']} succeeded", f"{results['failure']} failed"]
     parts += [f"{sum(invalid.values())} invalid ({causes})"] if invalid else []
-    parts += [f"{course.retried} attempts made again"] if course.retried else []
+    parts += [f"{course.retried} attempts repeated"] if course.retried else []
     parts += [f"{course.others} done elsewhere (`deskhand report` counts them)"] if course.others > 0 else []
     return ", ".join(parts)
 
@@ -121,7 +121,7 @@ class _Plain:
         back = f", {begun.given_back} given back by a process that died" if begun.given_back else ""
         self.say(f"{course.keys} episodes{part} in {begun.plan.directory}, {course.done} of them done{back}")
 
-    def hear(self, news: News, course: Course) -> None:
+    def on_news(self, news: News, course: Course) -> None:
         line = _line(news, course)
         if line is not None:
             self.say(line)
@@ -137,7 +137,7 @@ class _Plain:
         if reason is not None:
             click.echo(f"Stopped. To go on: {again}", err=True)
         elif course.done < course.keys:
-            click.echo(f"Others are still at work, or have died. To go on: {again}", err=True)
+            click.echo(f"Other workers have the remaining episodes, or have died. To go on: {again}", err=True)
         else:
             click.echo(f"deskhand report {shlex.quote(begun.plan.directory)}   # makes a page of it", err=True)
 
@@ -164,10 +164,10 @@ class _Table(_Plain):
 
         self._console = Console(stderr=True, highlight=False)
 
-    def hear(self, news: News, course: Course) -> None:
+    def on_news(self, news: News, course: Course) -> None:
         # Successes are in the bar.
         if news.kind != "done" or _outcome(news.result) != "success":
-            super().hear(news, course)
+            super().on_news(news, course)
 
     def say(self, text: str) -> None:
         self._console.print(clean(text), markup=False)
@@ -208,9 +208,9 @@ class _Quiet(_Plain):
     def begin(self, begun: Begun, course: Course) -> None:
         pass
 
-    def hear(self, news: News, course: Course) -> None:
+    def on_news(self, news: News, course: Course) -> None:
         if news.kind == "trouble":
-            super().hear(news, course)
+            super().on_news(news, course)
 
 
 class _Lines:
@@ -226,7 +226,7 @@ class _Lines:
             given_back=begun.given_back,
         )
 
-    def hear(self, news: News, course: Course) -> None:
+    def on_news(self, news: News, course: Course) -> None:
         del course
         key = None if news.key is None else news.key._asdict()
         self._line(kind=news.kind, key=key, attempt=news.attempt, result=news.result, text=news.text)

@@ -93,10 +93,10 @@ def show(*, name: str, seed: int, run_seed: int, as_json: bool) -> None:
     if as_json:
         show_json(data)
     else:
-        click.echo(_told(task, data))
+        click.echo(_description(task, data))
 
 
-def _told(task: Task, data: dict[str, Any]) -> str:
+def _description(task: Task, data: dict[str, Any]) -> str:
     needs, most = task.resources.memory >> 20, task.resources.most_memory >> 20
     lines = [
         ("task", f"{task.name} (level {task.level}; {', '.join(task.tags) or 'no tags'})"),

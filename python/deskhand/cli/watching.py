@@ -165,7 +165,7 @@ def _targets(desktops: tuple[str, ...], *, everything: bool) -> list[str]:
 
 
 def _connected(target: str, *, control: bool) -> Desktop:
-    """Connect to look only, or to act where nobody else does."""
+    """Connect only to look, or also to act, if no other driver does."""
     if control:
         try:
             return connect(target)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @dataclass(eq=False, slots=True)
 class _Waiting:
     loop: asyncio.AbstractEventLoop
-    told: asyncio.Future[None]
+    turn_given: asyncio.Future[None]
     given: bool = False
 
 
@@ -56,7 +56,7 @@ class Turns:
             waiting = _Waiting(loop, loop.create_future())
             self._waiting.append(waiting)
         try:
-            await waiting.told
+            await waiting.turn_given
         except BaseException:
             with self._lock:
                 given = waiting.given
@@ -73,14 +73,14 @@ class Turns:
                 following.given = True
                 # The loop of this waiter is closed, so the waiter is gone.
                 with contextlib.suppress(RuntimeError):
-                    following.loop.call_soon_threadsafe(_tell, following.told)
+                    following.loop.call_soon_threadsafe(_set_done, following.turn_given)
                     return
             self._taken = False
 
 
-def _tell(told: asyncio.Future[None]) -> None:
-    if not told.done():
-        told.set_result(None)
+def _set_done(turn_given: asyncio.Future[None]) -> None:
+    if not turn_given.done():
+        turn_given.set_result(None)
 
 
 _OF_DESKTOPS: weakref.WeakKeyDictionary[Core, Turns] = weakref.WeakKeyDictionary()

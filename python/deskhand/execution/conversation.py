@@ -88,7 +88,7 @@ Ask: TypeAlias = Callable[[Turn], object]
 
 
 @dataclass(slots=True)
-class _Heard:
+class _Progress:
     """The state of a conversation so far."""
 
     response: Any = None
@@ -158,7 +158,7 @@ class Conversation:
             ActionError: A response has an unknown format.
             BadPlan: A response has two different calls with one id, or a call with an id that was used before.
         """
-        async with contextlib.aclosing(self._events(_Heard())) as events:
+        async with contextlib.aclosing(self._events(_Progress())) as events:
             async for event in events:
                 yield event
 
@@ -169,88 +169,90 @@ class Conversation:
             ActionError: As for `stream`.
             BadPlan: As for `stream`.
         """
-        heard = _Heard()
+        progress = _Progress()
         completion = Completion()
-        async for event in self._events(heard):
+        async for event in self._events(progress):
             if isinstance(event, Completion):
                 completion = event
         return ResponseResult(
-            content=heard.said,
-            response=heard.response,
+            content=progress.said,
+            response=progress.response,
             completion=completion,
-            reasoning_content=heard.thought,
-            function_calls=heard.calls,
-            agent_id=heard.agent_id,
-            execution_history=list(heard.history),
-            reinvoked=heard.reinvoked,
+            reasoning_content=progress.thought,
+            function_calls=progress.calls,
+            agent_id=progress.agent_id,
+            execution_history=list(progress.history),
+            reinvoked=progress.reinvoked,
         )
 
-    async def _events(self, heard: _Heard) -> AsyncGenerator[StreamEvent, None]:
-        heard.messages = tuple(self._messages or ())
-        turn = Turn(self._agent_id, messages=await self._shorter(heard))
+    async def _events(self, progress: _Progress) -> AsyncGenerator[StreamEvent, None]:
+        progress.messages = tuple(self._messages or ())
+        turn = Turn(self._agent_id, messages=await self._shorter(progress))
         while True:
-            heard.agent_id = turn.agent_id
-            heard.reinvoked = turn.number > 0
-            response = Accumulator(turn.agent_id, reinvoked=heard.reinvoked)
-            async with contextlib.aclosing(self._listen(turn, response, heard)) as listening:
+            progress.agent_id = turn.agent_id
+            progress.reinvoked = turn.number > 0
+            response = Accumulator(turn.agent_id, reinvoked=progress.reinvoked)
+            async with contextlib.aclosing(self._listen(turn, response, progress)) as listening:
                 async for event in listening:
-                    yield _noted(event, heard)
-            heard.said = response.content
-            heard.thought += response.reasoning_content
+                    yield _noted(event, progress)
+            progress.said = response.content
+            progress.thought += response.reasoning_content
             calls = response.calls()
             if not calls:
-                self._keep(heard, response, calls)
+                self._keep(progress, response, calls)
                 break
             infos = [FunctionCallInfo(call.name, call.id) for call in calls]
-            yield _noted(FunctionCallsExtracted(function_calls=infos, agent_id=turn.agent_id), heard)
-            heard.calls += calls
+            yield _noted(FunctionCallsExtracted(function_calls=infos, agent_id=turn.agent_id), progress)
+            progress.calls += calls
             async with self._executor.run(calls, self._strategy, agent_id=turn.agent_id) as run:
                 async for done in run:
-                    yield _noted(done, heard)
-            self._keep(heard, response, calls)
+                    yield _noted(done, progress)
+            self._keep(progress, response, calls)
             if turn.number + 1 >= self._max_turns:
                 break
-            turn = replace(self._next(turn, calls, response), messages=await self._shorter(heard))
+            turn = replace(self._next(turn, calls, response), messages=await self._shorter(progress))
             if turn.switch is not None:
-                yield _noted(turn.switch, heard)
+                yield _noted(turn.switch, progress)
             message = turn.note or f"{turn.agent_id or 'the agent'} is asked again, with {_count(calls)} carried out"
-            yield _noted(ReinvokeSignal(message, turn.agent_id), heard)
-        begun = sum(isinstance(event, FunctionExecutionStart) for event in heard.history)
+            yield _noted(ReinvokeSignal(message, turn.agent_id), progress)
+        begun = sum(isinstance(event, FunctionExecutionStart) for event in progress.history)
         yield Completion(
-            final_content=heard.said,
-            reasoning_content=heard.thought,
+            final_content=progress.said,
+            reasoning_content=progress.thought,
             function_calls_executed=begun,
-            agent_id=heard.agent_id,
-            execution_history=list(heard.history),
+            agent_id=progress.agent_id,
+            execution_history=list(progress.history),
         )
 
-    def _keep(self, heard: _Heard, response: Accumulator, calls: list[RequestFunctionCall]) -> None:
+    def _keep(self, progress: _Progress, response: Accumulator, calls: list[RequestFunctionCall]) -> None:
         if self._messages is not None:
-            heard.messages += tuple(messages_of(response.content, calls))
-            self.messages = heard.messages
+            progress.messages += tuple(messages_of(response.content, calls))
+            self.messages = progress.messages
 
-    async def _shorter(self, heard: _Heard) -> tuple[Message, ...]:
+    async def _shorter(self, progress: _Progress) -> tuple[Message, ...]:
         if self._compaction is not None:
-            heard.messages = tuple((await compacted(heard.messages, self._compaction)).messages)
-        return heard.messages
+            progress.messages = tuple((await compacted(progress.messages, self._compaction)).messages)
+        return progress.messages
 
-    async def _listen(self, turn: Turn, response: Accumulator, heard: _Heard) -> AsyncGenerator[StreamEvent, None]:
+    async def _listen(
+        self, turn: Turn, response: Accumulator, progress: _Progress
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Yield the events of a response's chunks, and one at the first call."""
         detected = False
         known: bool | None = None
         async with contextlib.aclosing(_chunks(self._ask(turn))) as chunks:
             async for chunk in chunks:
-                heard.response = chunk
+                progress.response = chunk
                 known = known or is_of_a_format(chunk)
-                told = response.feed(chunk)
-                yield told
-                if told.function_calls_detected and not detected:
+                event = response.feed(chunk)
+                yield event
+                if event.function_calls_detected and not detected:
                     detected = True
                     message = f"{turn.agent_id or 'the agent'} calls functions"
                     yield FunctionDetection(message=message, agent_id=turn.agent_id)
         if known is False:
             raise ActionError(
-                f"a response must be in the format of OpenAI's chat completions or Google's, not {shown(heard.response)}"
+                f"a response must be in the format of OpenAI's chat completions or Google's, not {shown(progress.response)}"
             )
         yield response.end()
 
@@ -291,9 +293,9 @@ def _is_whole(response: object) -> bool:
     return hasattr(response, "choices") or hasattr(response, "candidates")
 
 
-def _noted(event: StreamEvent, heard: _Heard) -> StreamEvent:
+def _noted(event: StreamEvent, progress: _Progress) -> StreamEvent:
     if not isinstance(event, StreamChunk):
-        heard.history.append(event)
+        progress.history.append(event)
     return event
 
 

@@ -269,12 +269,12 @@ def _in_thread(function: Callable[[], _T]) -> Coroutine[Any, Any, _T]:
 
     async def wait() -> _T:
         loop = asyncio.get_running_loop()
-        told: asyncio.Future[tuple[_T] | BaseException] = loop.create_future()
+        future: asyncio.Future[tuple[_T] | BaseException] = loop.create_future()
         context = contextvars.copy_context()
 
         def tell(outcome: tuple[_T] | BaseException) -> None:
-            if not told.done():
-                told.set_result(outcome)
+            if not future.done():
+                future.set_result(outcome)
 
         def work() -> None:
             outcome: tuple[_T] | BaseException
@@ -289,7 +289,7 @@ def _in_thread(function: Callable[[], _T]) -> Coroutine[Any, Any, _T]:
                 return
 
         threading.Thread(target=work, name="deskhand-function", daemon=True).start()
-        outcome = await told
+        outcome = await future
         if isinstance(outcome, tuple):
             return outcome[0]
         if isinstance(outcome, Exception):

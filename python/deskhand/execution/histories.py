@@ -118,8 +118,8 @@ def _outputs(plain: Mapping[str, Any]) -> Iterator[tuple[_Key, ...]]:
             yield (("tool_use", block.get("tool_use_id")),)
         elif isinstance(block.get("toolResult"), Mapping):
             yield (("toolUse", block["toolResult"].get("toolUseId")),)
-        elif (told := _either(block, "functionResponse", "function_response")) is not None:
-            yield ("google", told.get("id")), ("google", told.get("name"))
+        elif (response := _either(block, "functionResponse", "function_response")) is not None:
+            yield ("google", response.get("id")), ("google", response.get("name"))
 
 
 def _mappings(items: object) -> list[Mapping[str, Any]]:

@@ -35,11 +35,11 @@ def messages_of(said: str, calls: Sequence[RequestFunctionCall]) -> list[dict[st
             }
             for call in calls
         ]
-    outputs = [{"role": "tool", "tool_call_id": call.id, "content": _told(call)} for call in calls]
+    outputs = [{"role": "tool", "tool_call_id": call.id, "content": _output_text(call)} for call in calls]
     return [made, *outputs, *_shown(calls)]
 
 
-def _told(call: RequestFunctionCall) -> str:
+def _output_text(call: RequestFunctionCall) -> str:
     if call.error is not None:
         return call.error
     result = call.result

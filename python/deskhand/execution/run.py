@@ -121,11 +121,11 @@ class Run:
 
     async def __aiter__(self) -> AsyncIterator[ExecutionEvent]:
         """Yield all events from the first on, as they happen, until all calls have ended."""
-        told = 0
+        yielded = 0
         while True:
-            while told < len(self.events):
-                told += 1
-                yield self.events[told - 1]
+            while yielded < len(self.events):
+                yielded += 1
+                yield self.events[yielded - 1]
             if self._driver is None:
                 raise BadPlan("the run has not begun: use it in an `async with` block")
             if self._driver.done():
@@ -295,7 +295,7 @@ class Run:
                 if result.status is not ExecutionStatus.FAILURE or over or not function.is_repeatable(arguments):
                     return result, True
                 call.retry_count += 1
-                how = f"it was to be made again: {result.error}"
+                how = f"it was waiting to be repeated: {result.error}"
                 delay = self._state.backoff.delay(call.retry_count, self._state.random())
                 await self._state.sleep(delay)
         except asyncio.CancelledError:

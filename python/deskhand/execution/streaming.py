@@ -74,7 +74,7 @@ class Accumulator:
         self._text = ""
         self._thought = ""
         self._calls: list[_Growing] = []
-        self._told: set[int] = set()
+        self._completed: set[int] = set()
 
     @property
     def content(self) -> str:
@@ -102,18 +102,18 @@ class Accumulator:
         if delta.text is not None:
             self._text += delta.text
             thought += self._tags.feed(delta.text)[1]
-        return self._told_of(chunk, delta.text, thought, over=delta.finish is not None)
+        return self._chunk_of(chunk, delta.text, thought, over=delta.finish is not None)
 
     def end(self) -> StreamChunk:
         """End the response: returns the text that was held back, and the calls that are complete now."""
         self.ended = True
-        return self._told_of(None, None, self._tags.end()[1], over=True)
+        return self._chunk_of(None, None, self._tags.end()[1], over=True)
 
     def calls(self) -> list[RequestFunctionCall]:
         """The calls of the response, in order. Incomplete calls have already failed."""
         return [self._request(growing) for growing in self._calls if growing.seen.function_name]
 
-    def _told_of(self, chunk: object, text: str | None, thought: str, *, over: bool) -> StreamChunk:
+    def _chunk_of(self, chunk: object, text: str | None, thought: str, *, over: bool) -> StreamChunk:
         self._thought += thought
         complete, growing = [], []
         for number, call in enumerate(self._calls):
@@ -121,8 +121,8 @@ class Accumulator:
             call.seen.is_complete = whole
             if not whole:
                 growing.append(replace(call.seen))
-            elif number not in self._told:
-                self._told.add(number)
+            elif number not in self._completed:
+                self._completed.add(number)
                 complete.append(replace(call.seen))
         return StreamChunk(
             chunk=chunk,

@@ -37,16 +37,16 @@ class AsyncLease:
         if self._ticket is not None:
             raise ActionError("what acquire() returned can be entered once: call it again for another desktop")
         loop = asyncio.get_running_loop()
-        told: asyncio.Queue[Desktop | BaseException] = asyncio.Queue()
+        results: asyncio.Queue[Desktop | BaseException] = asyncio.Queue()
 
         def tell(what: Desktop | BaseException) -> None:
             # The loop may be closed by now, and its caller gone.
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(told.put_nowait, what)
+                loop.call_soon_threadsafe(results.put_nowait, what)
 
         self._ticket = Ticket(tell)
         try:
-            self._desktop = AsyncDesktop(await self._obtain(self._ticket, told))
+            self._desktop = AsyncDesktop(await self._obtain(self._ticket, results))
         except BaseException:
             self._leave()
             raise
@@ -79,14 +79,14 @@ class AsyncLease:
             self._worker.leave(self._ticket)
             self._ticket = None
 
-    async def _obtain(self, ticket: Ticket, told: asyncio.Queue[Desktop | BaseException]) -> Desktop:
+    async def _obtain(self, ticket: Ticket, results: asyncio.Queue[Desktop | BaseException]) -> Desktop:
         begun = time.monotonic()
         self._worker.ask(ticket)
         while True:
             left = None if self._timeout is None else max(0.0, begun + self._timeout - time.monotonic())
             try:
                 async with asyncio.timeout(left):
-                    what = await told.get()
+                    what = await results.get()
             except TimeoutError:
                 raise self._worker.exhausted(time.monotonic() - begun) from self._worker.failure
             if isinstance(what, BaseException):

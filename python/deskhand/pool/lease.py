@@ -28,12 +28,12 @@ class Lease:
         self._worker = worker
         self._timeout = timeout
         # Unlike a Future or a Condition, it may be interrupted at any moment.
-        self._told: queue.SimpleQueue[Desktop | BaseException] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[Desktop | BaseException] = queue.SimpleQueue()
 
     def __enter__(self) -> Desktop:
         if self._ticket is not None:
             raise ActionError("what acquire() returned can be entered once: call it again for another desktop")
-        self._ticket = Ticket(self._told.put)
+        self._ticket = Ticket(self._results.put)
         try:
             return self._obtain(self._ticket)
         except BaseException:
@@ -55,7 +55,7 @@ class Lease:
 
     def cancel(self) -> None:
         """From any thread: stop the wait, so that entering raises BackendError. A desktop that was obtained already stays."""
-        self._told.put(BackendError("the desktop is not wanted any more"))
+        self._results.put(BackendError("the wait for a desktop was cancelled"))
 
     def __del__(self) -> None:
         # A Ctrl-C may come when `__exit__` has hardly begun.
@@ -77,12 +77,12 @@ class Lease:
         while True:
             left = None if self._timeout is None else max(0.0, begun + self._timeout - time.monotonic())
             try:
-                told = self._told.get(timeout=left)
+                result = self._results.get(timeout=left)
             except queue.Empty:
                 raise self._worker.exhausted(time.monotonic() - begun) from self._worker.failure
-            if isinstance(told, BaseException):
-                raise told
-            if self._worker.is_fit(told):
-                self._desktop = told
-                return told
+            if isinstance(result, BaseException):
+                raise result
+            if self._worker.is_fit(result):
+                self._desktop = result
+                return result
             self._worker.ask_again(ticket)

@@ -51,7 +51,7 @@ _CLOSE_LIMIT = 60.0
 
 
 def checked(timeout: float | None) -> float | None:
-    """The time limit of an `acquire`, in seconds; raise if it is none."""
+    """Check the time limit of an `acquire`, in seconds, and return it."""
     return None if timeout is None else expect_seconds("acquire: timeout", timeout)
 
 

@@ -1,7 +1,7 @@
 """Decides which caller gets which desktop of a pool, and when a desktop is started, checked or ended.
 
 This module owns those rules. What must never appear here: a thread, a desktop, a clock. Callers report what happened, with the
-time where it matters, and carry out the orders of `PoolScheduler.plan`.
+time where it matters, and carry out the actions of `PoolScheduler.plan`.
 
 Rule 1: callers are served in the order in which they ask. Rule 2: there are never more desktops than the size, in any state,
 even ending ones. Rule 3: while a caller waits, the pool tries to serve it, and never repeats a failure in a tight loop.
@@ -76,7 +76,7 @@ class Refuse:
     ticket: int
 
 
-Order: TypeAlias = Start | Check | Reset | End | Serve | Refuse
+PoolAction: TypeAlias = Start | Check | Reset | End | Serve | Refuse
 
 
 class PoolScheduler:
@@ -108,7 +108,7 @@ class PoolScheduler:
         self._idle: dict[int, float] = {}
         self._retry_at = 0.0
         self._slots = 0
-        self._orders: list[Order] = []
+        self._actions: list[PoolAction] = []
         self._closing = False
 
     def count(self, *states: SlotState) -> int:
@@ -141,7 +141,7 @@ class PoolScheduler:
         if self.states.get(slot) is SlotState.USED:
             if reset and not self._closing:
                 self.states[slot] = SlotState.RESETTING
-                self._orders.append(Reset(slot))
+                self._actions.append(Reset(slot))
             else:
                 self.end(slot)
 
@@ -159,7 +159,7 @@ class PoolScheduler:
                 self.end(slot)
         return waiting
 
-    # --- outcomes of orders ---
+    # --- outcomes of actions ---
 
     def started(self, slot: int, now: float) -> None:
         """A launch or a reset has succeeded."""
@@ -195,33 +195,33 @@ class PoolScheduler:
         """End a desktop that is dead or no longer needed."""
         self.states[slot] = SlotState.ENDING
         self._idle.pop(slot, None)
-        self._orders.append(End(slot))
+        self._actions.append(End(slot))
 
-    # --- orders ---
+    # --- actions ---
 
-    def plan(self, now: float) -> list[Order]:
-        """The orders for now; each is given once."""
-        orders, self._orders = self._orders, []
+    def plan(self, now: float) -> list[PoolAction]:
+        """The actions for now; each is given once."""
+        actions, self._actions = self._actions, []
         if self._closing:
-            return orders
+            return actions
         while self.queue and self._idle:
             slot = next(iter(self._idle))
             del self._idle[slot]
             self.states[slot] = SlotState.USED
-            orders.append(Serve(self.queue.popleft(), slot))
+            actions.append(Serve(self.queue.popleft(), slot))
         while self._should_start(now):
             self._slots += 1
             self.states[self._slots] = SlotState.STARTING
-            orders.append(Start(self._slots))
+            actions.append(Start(self._slots))
         if self.failures >= FAILURES_TO_REFUSE and not self.states:
-            orders += [Refuse(ticket) for ticket in self.queue]
+            actions += [Refuse(ticket) for ticket in self.queue]
             self.queue.clear()
         for slot, seen in list(self._idle.items()):
             if now - seen >= self._period:
                 del self._idle[slot]
                 self.states[slot] = SlotState.CHECKING
-                orders.append(Check(slot))
-        return orders
+                actions.append(Check(slot))
+        return actions
 
     def _should_start(self, now: float) -> bool:
         to_come = self.count(*_TO_COME)
@@ -233,7 +233,7 @@ class PoolScheduler:
         return starting < (1 if one_by_one else self._parallel) and (not self.failures or now >= self._retry_at)
 
     def pause(self, now: float) -> float | None:
-        """Seconds after which `plan` may have orders even if nothing happens; None: never."""
+        """Seconds after which `plan` may have actions even if nothing happens; None: never."""
         due = [seen + self._period for seen in self._idle.values()]
         # After that time, something else holds the start back, and its end will be reported.
         if self.failures and now < self._retry_at:

@@ -1,4 +1,4 @@
-"""The thread that carries out the scheduler's orders."""
+"""The thread that carries out the scheduler's actions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deskhand._native import Interrupted
 from deskhand.desktop.access import bare, last_look, latest, pass_on
 from deskhand.desktop.desktop import Desktop
 from deskhand.errors import BackendError, Closed, DeskhandError, LaunchFailed, PoolExhausted
-from deskhand.pool.scheduler import Check, End, Order, PoolScheduler, Refuse, Reset, Serve, SlotState, Start
+from deskhand.pool.scheduler import Check, End, PoolAction, PoolScheduler, Refuse, Reset, Serve, SlotState, Start
 from deskhand.pool.status import PoolStatus, ResetBy
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Ticket:
 
 
 class PoolWorker:
-    """The thread that has the scheduler, and the threads that carry out its orders."""
+    """The thread that has the scheduler, and the threads that carry out its actions."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class PoolWorker:
                 while True:
                     self.inbox.get_nowait()()
 
-    def _carry_out(self, orders: Sequence[Order]) -> None:
+    def _carry_out(self, actions: Sequence[PoolAction]) -> None:
         count = self.scheduler.count
         self.status = PoolStatus(
             self.scheduler.size,
@@ -146,8 +146,8 @@ class PoolWorker:
             lost=self._lost,
             trouble=self._trouble,
         )
-        for order in orders:
-            match order:
+        for action in actions:
+            match action:
                 case Serve(number, slot):
                     ticket = self._tickets[number]
                     ticket.slot = slot
@@ -270,7 +270,7 @@ class PoolWorker:
             # Only now is it known whether its user has handed it over: the latest object ends the desktop.
             latest(desktop).close()
         except Exception as error:  # noqa: BLE001 # no caller waits for it
-            warnings.warn(f"a desktop of a pool did not end in order: {error}", ResourceWarning, stacklevel=1)
+            warnings.warn(f"a desktop of a pool could not be closed: {error}", ResourceWarning, stacklevel=1)
         finally:
             self.inbox.put(partial(self.scheduler.ended, slot))
 
@@ -287,8 +287,8 @@ def _closed() -> Closed:
 def _as_launch_failure(error: BaseException | None) -> BaseException:
     """The error for several callers about one failure; each gets an object of its own."""
     if isinstance(error, DeskhandError):
-        told: BaseException = copy.copy(error)
+        failure: BaseException = copy.copy(error)
     else:
-        told = LaunchFailed("a desktop of the pool", 0.0, "", f"{type(error).__name__}: {error}")
-    told.__cause__ = error
-    return told
+        failure = LaunchFailed("a desktop of the pool", 0.0, "", f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure

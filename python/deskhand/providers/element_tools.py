@@ -1,4 +1,4 @@
-"""The tool `elements`, by which a model reads what applications say that they show, for all providers.
+"""The tool `elements`, by which a model reads the elements that applications report, for all providers.
 
 This module owns what it is called, takes and answers. What must never appear here: a provider's payload, a desktop.
 
@@ -95,14 +95,14 @@ def encode_elements(step: ReadElements) -> dict[str, Any]:
     return {"changes": step.changes, "budget": step.budget, **({"ocr": True} if step.ocr else {})}
 
 
-def told(request: ReadElements, elements: Elements, viewport: Viewport, before: Elements | None) -> str:
-    """The answer.
+def elements_answer(request: ReadElements, elements: Elements, viewport: Viewport, before: Elements | None) -> str:
+    """The answer to a call of the tool, as a text.
 
     Args:
         request: What was asked.
-        elements: What there is now.
+        elements: The elements now.
         viewport: The picture that the model points into.
-        before: What there was when it read them last, in the same picture; None where it has not.
+        before: The elements when the model read them last, in the same picture; None if it has not.
     """
     if request.changes and before is not None:
         text = elements.changes(before, viewport, budget=request.budget)

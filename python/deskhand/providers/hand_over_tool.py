@@ -2,7 +2,7 @@
 
 This module owns what it is called, takes and answers. What must never appear here: a provider's payload, a desktop.
 
-Whoever declares it lets the model ask: no provider's package offers it unless it is told to.
+No provider's package offers it by default: the program that declares it lets the model ask.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ HAND_OVER = "hand_over"
 
 DESCRIPTION = (
     "Ask a person for help with what you cannot do or must not decide: a sign-in, a CAPTCHA, a payment, a choice. The person "
-    "takes control of the desktop and hands it back, or declines; the answer has their note and a fresh screenshot. If nobody "
-    "answers in time, it says so, and the request stays open: call this with the same reason to wait longer."
+    "takes control of the desktop and hands it back, or declines; the answer has their note and a fresh screenshot. If no one "
+    "answers in time, the answer says so, and the request stays open: call this with the same reason to wait longer."
 )
 """What the tool does, for a model."""
 
 RequestState: TypeAlias = Literal["ended", "open", "unread"]
-"""What came of a request: it has ended, nobody has answered it yet, or it was not made: there was a note to read first."""
+"""The state of a request: it has ended, no one has answered it yet, or it was not made: there was a note to read first."""
 
 _ENDED = "The request for help has ended."
 _UNREAD = "That was before this request, which was not made: call hand_over again if help is still needed."
-_NOBODY = (
-    "Nobody has answered the request for help in {wait:g} s: perhaps nobody is there. It stays open. Go on without help where "
-    "you can, or call hand_over with the same reason to wait longer."
+_UNANSWERED = (
+    "No one has answered the request for help in {wait:g} s. It stays open. Go on without help where you "
+    "can, or call hand_over with the same reason to wait longer."
 )
 _HELD = (
     "{by} has control of this desktop, and has not handed it back in {wait:g} s. Your input is refused until then. Call "
@@ -91,8 +91,8 @@ def answer(request: HandOver, state: RequestState, holder: Holder | None, notes:
 
     Args:
         request: What it asked.
-        state: What came of it.
-        holder: Who has control now; None if nobody has.
+        state: The state of that request.
+        holder: Who has control now; None if no one has.
         notes: What there is to say of persons who had control or declined.
     """
     if state == "unread":
@@ -101,5 +101,5 @@ def answer(request: HandOver, state: RequestState, holder: Holder | None, notes:
         # The notes say how.
         return notes or (_ENDED,)
     if holder is None:
-        return (*notes, _NOBODY.format(wait=request.wait))
+        return (*notes, _UNANSWERED.format(wait=request.wait))
     return (*notes, _HELD.format(by=holder.by, wait=request.wait))

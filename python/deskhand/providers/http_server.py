@@ -94,10 +94,10 @@ class HttpServer:
 
     async def _failed(self, _: Any, error: Exception) -> Any:
         """Answer a request that failed unexpectedly; the server logs the exception."""
-        return self.refusal(500, told(error))
+        return self.refusal(500, error_text(error))
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """The error text for a client: deskhand's own errors in full, and of any other only the type."""
     if isinstance(error, DeskhandError):
         return str(error)

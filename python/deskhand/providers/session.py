@@ -31,7 +31,7 @@ from deskhand.errors import (
 from deskhand.policy.guard import Guard
 from deskhand.policy.rules import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
-from deskhand.providers.element_tools import ELEMENTS, decode_elements, told
+from deskhand.providers.element_tools import ELEMENTS, decode_elements, elements_answer
 from deskhand.providers.hand_over_tool import HAND_OVER, answer, decode_hand_over
 from deskhand.providers.payload import expect_object
 from deskhand.providers.values import Browse, HandOver, Picture, ProviderCall, ReadElements, Result, StartProgram, Step
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from deskhand.providers.hand_over_tool import RequestState
 
 _T = TypeVar("_T")
-# After these a model is told no elements: it did nothing, or asked for them.
+# After these a model gets no elements: it did nothing, or asked for them.
 _ONLY_LOOKS = (*LOOKING, ReadElements)
 
 _NO_POLICY = (
@@ -110,9 +110,9 @@ class ModelSession:
             policy: Judges the calls, in addition to the policies that the desktop has. Without any policy and without `ask`,
                 everything is done except what a provider wants confirmed, with a `NoPolicyWarning`.
             ask: Called where the policy says so, and where a provider wants a confirmation; see `Guard`.
-            elements_budget: Tell the model after each call that acts what has changed of what applications say that they show
-                (at first all of it), in about so many tokens, 1...100,000. A provider whose answers have no place for words
-                refuses it. A call is refused where the elements cannot be read or a policy forbids that.
+            elements_budget: After each call that acts, tell the model which elements have changed (at first all of them), in
+                about this many tokens, 1...100,000. A provider whose answers have no place for a text refuses it. A call is
+                refused where the elements cannot be read or a policy forbids that.
             provider: The provider of the calls.
 
         Raises:
@@ -241,21 +241,21 @@ class ModelSession:
         return self._answered(HAND_OVER, decode_hand_over, arguments, id)
 
     def point_on(self, grid: Callable[[Viewport], Viewport]) -> None:
-        """Tell the places of elements as the model's points are.
+        """Give the places of elements on the grid of the model's points.
 
         Args:
-            grid: Makes the viewport that those are in of that of the picture.
+            grid: Turns the viewport of the picture into that of the model's points.
         """
         self._pointing = grid
 
     def refuse_words(self, where: str) -> None:
-        """Let only a session pass that tells no elements, for answers that have no place for them.
+        """Refuse a session with an `elements_budget`, for answers that have no place for a text.
 
         Raises:
-            UnsupportedAction: It does.
+            UnsupportedAction: The session has one.
         """
         if self.elements_budget is not None:
-            raise UnsupportedAction(where, "elements_budget", "its answers have no place for words")
+            raise UnsupportedAction(where, "elements_budget", "its answers have no place for a text")
 
     def refused(
         self, call: ProviderCall, error: DeskhandError, *, acknowledged: tuple[SafetyCheck, ...] = ()
@@ -316,7 +316,7 @@ class ModelSession:
         # In another picture, every point has changed.
         before = self._read[1] if self._read is not None and self._read[0] == viewport else None
         self._read = viewport, elements
-        return told(request, elements, viewport, before)
+        return elements_answer(request, elements, viewport, before)
 
     def _perform(self, actions: tuple[Action, ...], judged: operations.CallContext, *, elements: bool) -> Observation:
         zoomed = any(isinstance(action, Zoom) for action in actions)

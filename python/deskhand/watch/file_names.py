@@ -1,6 +1,7 @@
 """The names that a page's files get on a desktop.
 
-A name comes from somebody else's computer, and may be made to lead out of a directory, to hide a file, or to be read as an
+A name comes from another computer and is untrusted: it may be made to lead out of a directory, to hide a file, or to be read
+as an
 option of a command. This module is pure.
 """
 

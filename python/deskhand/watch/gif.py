@@ -1,4 +1,4 @@
-"""Writes a GIF as it happens: each frame is what changed, and is on the file when the next one comes. Pure but for that file.
+"""Writes a GIF frame by frame: each frame has what changed, and is in the file when the next one comes. Pure but for that file.
 
 Pillow makes whole GIFs only, and keeps all frames until the end; so each part is made by it as a GIF of one frame, whose
 table of colours and data are taken over.

@@ -155,7 +155,7 @@ class Grants:
         return entry[0], keys
 
     def find(self, cookie: str, key: str) -> Grant | None:
-        """The grant that these two belong to; None if there is none, or it has ended."""
+        """The grant of a cookie and a key; None if there is none, or it has ended."""
         session = self._session(cookie, key)
         return None if session is None else session.grant
 
@@ -169,7 +169,7 @@ class Grants:
         if session is None:
             raise PolicyDenied("this connection", "its grant is unknown or has ended: ask for a new link")
         if session.live >= session.grant.connections:
-            raise PolicyDenied("this connection", "its grant has as many connections as it may: close another one")
+            raise PolicyDenied("this connection", "its grant allows no further connection: close another one")
         session.live += 1
         return session.grant
 
@@ -199,14 +199,14 @@ class Grants:
         self._links = {known: entry for known, entry in self._links.items() if entry[0].id != number}
         self._sessions = {cookie: each for cookie, each in self._sessions.items() if each.grant.id != number}
         for each in ended.values():
-            for hear in tuple(self._revoked.values()):
-                hear(each)
+            for callback in tuple(self._revoked.values()):
+                callback(each)
         return bool(ended)
 
-    def on_revoked(self, hear: Callable[[Grant], None]) -> Callable[[], None]:
-        """Call `hear` with each grant that is revoked, in the thread that does it; returns what ends that."""
+    def on_revoked(self, callback: Callable[[Grant], None]) -> Callable[[], None]:
+        """Call `callback` with each grant that is revoked, in the thread that does it; returns what ends that."""
         key = object()
-        self._revoked[key] = hear
+        self._revoked[key] = callback
 
         def end() -> None:
             self._revoked.pop(key, None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _THUMBNAIL = 360
 _THUMBNAIL_PERIOD = 1.0
-# In one turn: the first of many desktops are shown before the last ones are encoded.
+# The number in one turn, so that the first of many desktops are shown before the last ones are encoded.
 _MOST_THUMBNAILS = 16
 
 
@@ -28,23 +28,23 @@ class GridViewer(Viewer):
         """Serve a socket that was admitted."""
         super().__init__(socket, grant, grants)
         self._all = all_of_them
-        self._told: list[dict[str, Any]] = []
+        self._sent_desktops: list[dict[str, Any]] = []
         self._seen = [-1] * len(all_of_them)
         self._drawn = 0.0
-        # Where the next turn goes on, if the last one did not come to all of them.
+        # Where the next turn continues, if the last one did not reach all desktops.
         self._next = 0
         self._more = False
 
     async def serve(self) -> None:
         """See `Viewer`."""
         for watched in self._all:
-            watched.enter(self, self.wake, seldom=True)
+            watched.enter(self, self.wake, thumbnails=True)
         self._news.set()
         try:
             await super().serve()
         finally:
             for watched in self._all:
-                watched.leave(self, seldom=True)
+                watched.leave(self, thumbnails=True)
 
     async def _turn(
         self,
@@ -55,8 +55,8 @@ class GridViewer(Viewer):
             self._drawn = time.monotonic()
         turn: dict[str, Any] = {}
         summaries = [{**each.summary(), "hidden": each.hidden_from(self)} for each in self._all]
-        if summaries != self._told:
-            self._told = turn["desktops"] = summaries
+        if summaries != self._sent_desktops:
+            self._sent_desktops = turn["desktops"] = summaries
         pieces = await asyncio.to_thread(self._thumbnails)
         return turn, pieces or None, (0, 0)
 

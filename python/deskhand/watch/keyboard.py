@@ -1,4 +1,4 @@
-"""What a person's keys, pointer and texts are as actions.
+"""Turns a person's keys, pointer and texts into actions.
 
 A page names keys as browsers do, and a browser has applied the person's own layout already. So a character is typed as a text,
 whatever layout the desktop has, and only named keys (Return, arrows, Ctrl...) are pressed and released. This module is pure.
@@ -68,14 +68,14 @@ class Keyboard:
         return self._key(message["key"], message["modifiers"], down=message["down"])
 
     def _chord(self, key: str, modifiers: Iterable[str]) -> list[Action]:
-        # A letter with Shift comes as a capital. Of other characters Shift is a part, which the desktop's layout decides.
+        # A letter with Shift arrives as a capital. The desktop's layout decides whether Shift is part of another character.
         is_letter = key.lower() != key.upper()
         held = [name for name in modifiers if name != "shift" or is_letter]
         return [*self._hold(held), KeyPress([key.lower() if is_letter else key])]
 
     def _key(self, key: str, modifiers: Collection[str], *, down: bool) -> list[Action]:
         if own := _MODIFIERS.get(key):
-            # Shift alone is pressed when something else is: characters come with it applied.
+            # Shift is only pressed together with another key: characters arrive with it applied.
             wanted = {*modifiers, own} if down else {*modifiers} - {own}
             before = self._modifiers
             return self._hold(

@@ -1,9 +1,9 @@
 """The picture that viewers get: a copy of a desktop's screen with its cursor, kept by a thread of its own.
 
-A viewer must not hold an agent up. Of a display that this machine reaches, the copy comes over a connection of its own,
+Viewers must not delay an agent. Of a display that this machine reaches, the copy comes over a connection of its own,
 which only looks. Elsewhere it comes from the pixels that the desktop's connection keeps: they are locked while they are
-copied, and the desktop is not. Comparing and encoding work on the copy. While nobody watches there is neither a thread nor
-a connection.
+copied, and the desktop is not. Comparing and encoding work on the copy. Without viewers there is neither a thread nor a
+connection.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _FRAME = 1 / 60
 _POINTER = 1 / 30
 _RESTING_POINTER = 1 / 5
 _RESTS_AFTER = 1.0
-# How often a connection that cannot be waited for is asked whether pixels have changed.
+# The period of asking for changes on a connection that cannot be waited on, in seconds.
 _POLL = 1 / 50
-# For thumbnails only.
-_SELDOM = 0.5
+# Seconds between two copies for thumbnails.
+_THUMBNAIL_PERIOD = 0.5
 _RETRY = 0.5
 _JOIN = 10.0
 # Updates that are kept for viewers who need the same.
@@ -85,15 +85,15 @@ class Mirror:
         self._stop: threading.Event | None = None
         self._thread: threading.Thread | None = None
         self._backend: X11Backend | None = None
-        self._seldom = False
-        # What is there was copied since it was started: it may be of long ago.
+        self._thumbnails = False
+        # Whether the copy was made since the start: an earlier one may be old.
         self._current = False
         self._lock = threading.Lock()
         self._updates: OrderedDict[tuple[int, int], Update] = OrderedDict()
 
-    def start(self, *, seldom: bool = False) -> None:
-        """Keep the copy current; `seldom` for thumbnails only. Calling it again changes that."""
-        self._seldom = seldom
+    def start(self, *, thumbnails: bool = False) -> None:
+        """Keep the copy current; with `thumbnails`, only as often as those need. Calling it again changes that."""
+        self._thumbnails = thumbnails
         if self._stop is None:
             self._current = False
             self._stop = threading.Event()
@@ -208,15 +208,15 @@ class Mirror:
                 self._report("", changed=changed or first)
                 if changed:
                     changed_at = began
-                if self._seldom:
-                    stop.wait(_SELDOM)
+                if self._thumbnails:
+                    stop.wait(_THUMBNAIL_PERIOD)
                 elif backend is None:
                     stop.wait(_POLL)
                 elif changed:
                     stop.wait(max(0.0, _FRAME - (time.monotonic() - began)))
                 if backend is not None:
                     rests = began - changed_at > _RESTS_AFTER
-                    backend.wait(_SELDOM if self._seldom else _RESTING_POINTER if rests else _POINTER)
+                    backend.wait(_THUMBNAIL_PERIOD if self._thumbnails else _RESTING_POINTER if rests else _POINTER)
                     backend.look()
 
     def _report(self, loss: str, *, changed: bool = False) -> None:
@@ -251,7 +251,7 @@ class _Copier:
         before = target.generation
         now = time.monotonic()
         epoch, size = source.epoch, source.size
-        # Before the changes are: what changes meanwhile is copied again next time.
+        # Read before the changes, so that what changes meanwhile is copied again next time.
         seen = source.generation
         if epoch != self._epoch or size != target.size:
             if size != target.size:

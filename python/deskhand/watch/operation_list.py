@@ -60,7 +60,7 @@ class Operations:
         self._wall = wall
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        # Those that came as far as this list, by identity: each lasts as long as its call.
+        # The operations that reached this list, by identity: each lasts as long as its call.
         self._came: set[int] = set()
         self._rows: deque[dict[str, Any]] = deque(maxlen=_MOST)
 
@@ -166,7 +166,7 @@ class Operations:
             if replaced is None:
                 self._rows.append(row)
             else:
-                # What was put in last is nearly always what ends first; one that is not there any more was pushed out.
+                # The row that was added last nearly always ends first. A row that is missing was pushed out.
                 for index in range(len(self._rows) - 1, -1, -1):
                     if self._rows[index]["id"] == replaced:
                         self._rows[index] = row
@@ -183,7 +183,7 @@ class Denials:
 
     def before(self, operation: Operation) -> None:
         """See `deskhand.Interceptor`."""
-        # Another one may have had its identity, and have ended without a word.
+        # An earlier operation may have had the same identity, and have ended without a report.
         self._operations.came(operation)
 
     def after(self, operation: Operation, token: object, outcome: object) -> None:
@@ -204,7 +204,7 @@ def _described(operation: Operation) -> dict[str, Any]:
         if operation.type == "safety_check":
             checks = operation.call.safety_checks
             named = f"{named}: {', '.join(each.message or each.code or each.id for each in checks)}"
-        # What a person pastes may be a password. Where a file goes is seen on the desktop as well.
+        # What a person pastes may be a password. The path of a file can be seen on the desktop anyway.
         hidden = operation.target and operation.holder is not None and operation.type not in _FILES
         target = "***" if hidden else operation.target
         title = f"{named}: {target}{size}" if target else f"{named}{size}"
@@ -232,7 +232,7 @@ def _details(plain: dict[str, Any], *, hidden: bool) -> Iterator[str]:
     for name, value in plain.items():
         match name, value:
             case "text", str():
-                # What a person types is for nobody else, even where the log does not say that it is secret.
+                # What a person types is never shown, even where the log does not mark it as secret.
                 yield "***" if hidden or secret else f"“{_line_ends(value)}”"
             case ("keys", [*names]):
                 yield "+".join(map(str, names))

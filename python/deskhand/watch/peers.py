@@ -1,6 +1,6 @@
 """Whether a connection comes from inside a watched desktop: a browser there that opens the page.
 
-Somebody who sees the page may approve what an agent wants, and an agent must not be that somebody. On this machine the kernel
+Those who see the page may approve what an agent wants to do, so an agent must not see it. On this machine the kernel
 knows which process has the other end of a connection. It is inside if it, or one of those that started it, draws on the
 desktop's display or is in its container. What cannot be known is in docs/watching.md.
 """

@@ -44,10 +44,10 @@ def element_at(elements: Elements, windows: Sequence[Window], point: Point) -> E
             best = rank if best is None or rank[:2] > best[:2] else best
     if best is None or best[0] < top:
         return _nothing(elements, shown[top] if here else None)
-    # What only holds others tells nothing, unless there is nothing else.
+    # An element that only contains others says nothing, so it is used only if there is no other.
     candidates = [element for element in best[2] if element.role not in GENERIC or element.name] or best[2]
     in_front = [element for element in candidates if elements.behind(element) is None]
-    # Of several that are as large, the one that is told last is drawn last.
+    # Of several of one size, the one that is listed last is drawn last.
     return min(reversed(in_front or candidates), key=lambda element: _area(element.box))
 
 

@@ -1,4 +1,4 @@
-"""What a viewer is told of the element below the pointer: read in a thread of its own, seldom, and only when asked for.
+"""Reads the element below a viewer's pointer: in a thread of its own, a few times a second, and only when asked.
 
 This module owns that thread and how often applications are asked. Of an element viewers get its role, its name, its
 reference and its place, and never what is written in it.
@@ -55,33 +55,33 @@ class Pointing:
 
     async def at(self, x: int, y: int) -> dict[str, Any]:
         """What is at a pixel of the desktop: its `element`, or as `none` a sentence that says why there is none."""
-        told: dict[str, Any] = {}
+        answer: dict[str, Any] = {}
         for _ in range(_TRIES):
             with self._lock:
                 if self._thread is None:
                     self._thread = ThreadPoolExecutor(1, "deskhand-elements-watch")
                 asked = self._thread.submit(self._find, x, y)
-            told = await asyncio.wrap_future(asked)
-            if told["none"] != _NOT_YET:
+            answer = await asyncio.wrap_future(asked)
+            if answer["none"] != _NOT_YET:
                 break
             await asyncio.sleep(_PERIOD)
-        return told
+        return answer
 
     def rest(self) -> None:
-        """End the thread when it has done what it does now; whoever points next begins another one."""
+        """End the thread after its present reading; the next request begins another one."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.shutdown(wait=False, cancel_futures=True)
 
     def forget(self) -> None:
-        """Read anew for whoever points next: control has changed, and what was read may be for the one who had it only."""
+        """Drop what was read, because control has changed: it may have been meant only for the former holder."""
         self._again = 0.0
 
     # --- in the thread ---
 
     def _find(self, x: int, y: int) -> dict[str, Any]:
-        told: dict[str, Any] = {"at": [x, y], "element": None, "none": ""}
+        answer: dict[str, Any] = {"at": [x, y], "element": None, "none": ""}
         if time.monotonic() >= self._again:
             try:
                 self._read = self._look()
@@ -95,12 +95,12 @@ class Pointing:
                 self._read = f"The elements cannot be read now: {one_line(str(error), _LONGEST_REASON)}"
                 self._again = time.monotonic() + _RETRY
         if isinstance(self._read, str):
-            return {**told, "none": self._read}
+            return {**answer, "none": self._read}
         found = element_at(*self._read, Point(x, y))
         if isinstance(found, str):
-            return {**told, "none": found}
+            return {**answer, "none": found}
         return {
-            **told,
+            **answer,
             "element": {
                 "ref": found.ref,
                 "role": one_line(found.role, _LONGEST_NAME),

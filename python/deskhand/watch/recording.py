@@ -170,7 +170,7 @@ class Recording:
             yield self._clock(), box
             # A new change may come at once, and is seen when its time has come.
             self._stop.wait(max(0.0, 1 / self._rate - (self._clock() - began)))
-        # What was done last is shown, even if the mirror has not seen it yet. A desktop that is gone has nothing to show.
+        # The last change is shown, even if the mirror does not have it yet. A desktop that is gone shows nothing.
         with contextlib.suppress(DeskhandError):
             if not self._is_hidden:
                 yield self._clock(), self._show(self._shot(), (0, 0))

@@ -84,7 +84,7 @@ def application(
 ) -> Application:
     """An ASGI application with the page that shows a desktop, to serve it by itself or as a part of another application.
 
-    Nobody sees anything without a link: `Application.link`.
+    Nothing is shown without a link: `Application.link`.
 
     Args:
         desktop: The desktop, or several by the names that viewers read. They stay open. What is done through this object, and
@@ -166,7 +166,7 @@ class Application:
         return f"{base}#{token}"
 
     def close(self) -> None:
-        """End what belongs to viewers; whoever has control hands it back. The desktops stay. Harmless when called again."""
+        """End what belongs to viewers; one who has control hands it back. The desktops stay. Harmless when called again."""
         self._end_revocations()
         for watched in self._watched:
             watched.close()
@@ -313,7 +313,7 @@ class Application:
             grant = self.grants.enter(socket.cookies.get(self._cookie, ""), key)
         except DeskhandError as error:
             if known:
-                # A page is told why a socket ends, and not why one is refused.
+                # A page gets the reason when a socket ends, and not when one is refused.
                 await socket.accept(PROTOCOL)
             await socket.close(1008, one_line(getattr(error, "reason", str(error)), 100))
             return

@@ -30,7 +30,7 @@ WEB_OPTIONS: UvicornOptions = {
     # Pictures are small already, and what is sent small must not become large here.
     "ws_per_message_deflate": False,
     "limit_concurrency": 512,
-    # Whoever has control hands the desktop back first.
+    # A viewer who has control hands the desktop back first.
     "timeout_graceful_shutdown": 10,
 }
 """Options of uvicorn for the page."""

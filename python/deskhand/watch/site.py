@@ -73,7 +73,7 @@ class Site:
             f"base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}; "
             "require-trusted-types-for 'script'; trusted-types 'none'"
         )
-        told = {
+        headers = {
             "content-security-policy": policy,
             "cross-origin-opener-policy": "same-origin",
             "cross-origin-resource-policy": "same-origin",
@@ -83,8 +83,8 @@ class Site:
             "cache-control": "no-store",
         }
         if not self.embed_in:
-            told["x-frame-options"] = "DENY"
-        return [(name.encode(), value.encode()) for name, value in told.items()]
+            headers["x-frame-options"] = "DENY"
+        return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 def is_loopback(host: str) -> bool:

@@ -1,7 +1,7 @@
-"""Files of a page into the `Downloads` directory of a desktop.
+"""Stores the files that a page sends in the `Downloads` directory of a desktop.
 
-This module owns how a name that is free is found, and the writing on this machine. In a container the machine writes. Both are
-operations of the hold, which a policy judges as those of everybody else.
+This module owns the choice of a free name, and the writing on this machine. In a container, the desktop's machine writes. Both
+are operations of the hold, and a policy judges them like those of any caller.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def store(desktop: Desktop, given: str, data: bytes) -> str:
 
 
 def _names(desktop: Desktop, folder: str) -> frozenset[str]:
-    """What is in the directory of a container: an answer for the choice of a name, and for nothing else."""
+    """The names in a container's directory, which are only used to choose a free one."""
     inside = core_of(desktop).inside
     if inside is None:
         return frozenset()
@@ -93,7 +93,7 @@ def _is_written(desktop: Desktop, path: str, data: bytes) -> bool:
 
 
 def _write(desktop: Desktop, path: str, data: bytes) -> None:
-    # A policy may have asked for long, and the hold may have ended meanwhile.
+    # A policy may have taken long to ask, and the hold may have ended meanwhile.
     core_of(desktop).control.refuse_if_held()
     try:
         Path(path).parent.mkdir(exist_ok=True)
@@ -106,7 +106,9 @@ def _write(desktop: Desktop, path: str, data: bytes) -> None:
             raise
     except FileExistsError:
         if not os.path.lexists(path):
-            raise BackendError(f"cannot write {shown(path)}: its directory is none") from None
+            raise BackendError(
+                f"cannot write {shown(path)}: {shown(str(Path(path).parent))} is not a directory"
+            ) from None
         raise
     except OSError as error:
         raise BackendError(f"cannot write {shown(path)}: {error.strerror or error}") from error

@@ -59,7 +59,7 @@ class Upload:
         self._data: bytearray | None = None
         self._received = 0
         self._left = 0
-        # Its data either ends with it or is handed on, and never both.
+        # Its data is either dropped with it or passed on, never both.
         self._lock = threading.Lock()
         self._handed_on = False
 
@@ -123,9 +123,9 @@ class Upload:
         self.drop("cancelled")
 
     def state(self) -> dict[str, Any]:
-        """What the page is told of it."""
-        told = {"id": self.id, "received": self._received, "over": self.over}
-        return {**told, "where": self._where, "error": self._error}
+        """Its state, as the page gets it."""
+        state = {"id": self.id, "received": self._received, "over": self.over}
+        return {**state, "where": self._where, "error": self._error}
 
 
 class Download:

@@ -86,7 +86,7 @@ class Viewer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """Tell it, from any thread, that there is something new."""
+        """Report, from any thread, that there is something new."""
         # The loop may have ended meanwhile, and its viewers with it.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._news.set)
@@ -195,18 +195,18 @@ class LiveViewer(Viewer):
         """Serve a socket that was admitted."""
         super().__init__(socket, grant, grants)
         self._watched = watched
-        self._told: dict[str, Any] = {}
+        self._sent_state: dict[str, Any] = {}
         self._revision = 0
         self._seen = -1
         # Where the viewer points, until it is looked up; what was found there, until it is sent.
         self._point: tuple[int, int] | None = None
         self._pointed: dict[str, Any] | None = None
         self._lookup: asyncio.Task[None] | None = None
-        # What the page sends to the desktop, and what it was told of that; what it gets from the desktop.
+        # The upload to the desktop, and the state of it that was sent last; the download from the desktop.
         self._upload: Upload | None = None
-        self._upload_told: dict[str, Any] | None = None
+        self._sent_upload: dict[str, Any] | None = None
         self._download: Download | None = None
-        # Acts of one viewer are done in order.
+        # Requests of one viewer are carried out in order.
         self._act = asyncio.Lock()
 
     async def serve(self) -> None:
@@ -227,20 +227,20 @@ class LiveViewer(Viewer):
         watched, turn = self._watched, dict[str, Any]()
         hidden = watched.hidden_from(self)
         if hidden and self._act.locked():
-            # It may be this viewer who is just getting control privately, or handing back: nothing is told until that is done.
+            # This viewer may just be taking control privately, or handing back: nothing is sent until that is done.
             return turn, None, (0, 0)
         state = {**watched.state(self), "hidden": hidden, "scopes": sorted(self.grant.scopes), "me": self.grant.name}
         if hidden and "approve" not in self.grant.scopes:
-            # One may have a file that who has control sends.
+            # A question may contain a file that the holder sends.
             state["questions"] = []
-        if state != self._told:
-            self._told = turn["state"] = state
+        if state != self._sent_state:
+            self._sent_state = turn["state"] = state
         if self._answers:
             turn["answers"], self._answers = self._answers, []
-        if self._upload is not None and (told := self._upload.state()) != self._upload_told:
-            self._upload_told = turn["upload"] = told
+        if self._upload is not None and (upload_state := self._upload.state()) != self._sent_upload:
+            self._sent_upload = turn["upload"] = upload_state
         if hidden:
-            # Afterwards all is sent anew.
+            # Afterwards everything is sent again.
             self._seen, self._pointed, self._download = -1, None, None
             return turn, None, (0, 0)
         revision, rows = watched.operations.newer(self._revision)
@@ -284,8 +284,8 @@ class LiveViewer(Viewer):
                     self._answer(error=one_line(str(error), 500))
 
     def _has_lost_control(self) -> bool:
-        """Whether the page has not been told yet that it has no control any more: what it sends was on its way then."""
-        holder = self._told.get("holder")
+        """Whether the page does not know yet that it has lost control: its messages were on their way then."""
+        holder = self._sent_state.get("holder")
         return holder is not None and holder["mine"] and not self._watched.has_control(self)
 
     def _take_piece(self, piece: bytes) -> None:

@@ -1,6 +1,6 @@
 """One desktop as its viewers share it: its picture, its operations, who has control, and what waits for a person.
 
-This module owns the state that viewers are told, and the hold of the one who has control. What a viewer may ask for is decided
+This module owns the state that viewers get, and the hold of the viewer who has control. What a viewer may ask for is decided
 in `viewer.py`.
 """
 
@@ -14,9 +14,9 @@ from deskhand._core.redaction import one_line
 from deskhand.desktop.access import core_of, keep, latest
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.policy.questions import PERSON
-from deskhand.watch.hands import Hands
 from deskhand.watch.mirror import Mirror
 from deskhand.watch.operation_list import Denials, Operations
+from deskhand.watch.person_input import PersonInput
 from deskhand.watch.pointing import Pointing
 
 if TYPE_CHECKING:
@@ -54,18 +54,18 @@ class Watched:
         self.operations: Operations = Operations(self._notify)
         self.mirror: Mirror = Mirror(desktop, self._notify)
         self.pointing: Pointing = Pointing(desktop, self.mirror)
-        self.hands: Hands | None = None
-        # What was sent last: until it has ended there is no other, so that one at a time is in memory.
+        self.input: PersonInput | None = None
+        # The latest upload. No other is accepted until it has ended, so that only one is in memory.
         self._upload: Upload | None = None
         self._listeners: dict[object, Callable[[], None]] = {}
         self._lock = threading.Lock()
-        # To begin a hold may take seconds, for which nobody who only watches waits.
+        # Beginning a hold may take seconds. Viewers who only watch do not wait for it.
         self._turn = threading.Lock()
         self._live = 0
-        self._seldom = 0
+        self._thumbnails = 0
         self._end_questions: Callable[[], None] | None = None
         keep(desktop, self.operations)
-        # A policy stands before that list: what it denies comes no further.
+        # A policy comes before that list, which therefore does not get what the policy denies.
         keep(desktop, Denials(self.operations), first=True)
         if questions is not None:
             self._end_questions = questions.listen(lambda _: self._notify())
@@ -80,50 +80,50 @@ class Watched:
 
     # --- viewers ---
 
-    def enter(self, viewer: object, changed: Callable[[], None], *, seldom: bool = False) -> None:
+    def enter(self, viewer: object, changed: Callable[[], None], *, thumbnails: bool = False) -> None:
         """Add a viewer; the picture is kept current from now on.
 
         Args:
             viewer: Who it is.
             changed: Called in any thread when there is something new.
-            seldom: Thumbnails are enough.
+            thumbnails: The viewer only shows thumbnails.
         """
         with self._lock:
             self._listeners[viewer] = changed
-            self._live += not seldom
-            self._seldom += seldom
-            self.mirror.start(seldom=not self._live)
+            self._live += not thumbnails
+            self._thumbnails += thumbnails
+            self.mirror.start(thumbnails=not self._live)
 
-    def leave(self, viewer: object, *, seldom: bool = False) -> None:
-        """Take a viewer out; the last one ends the copying. Whoever has control hands the desktop back before."""
+    def leave(self, viewer: object, *, thumbnails: bool = False) -> None:
+        """Take a viewer out; the last one ends the copying. The one who has control hands the desktop back before."""
         with self._lock:
             if self._listeners.pop(viewer, None) is None:
                 return
-            self._live -= not seldom
-            self._seldom -= seldom
+            self._live -= not thumbnails
+            self._thumbnails -= thumbnails
             if not self._live:
                 self.pointing.rest()
-            if not self._live and not self._seldom:
+            if not self._live and not self._thumbnails:
                 self.mirror.stop()
             elif not self._live:
-                self.mirror.start(seldom=True)
+                self.mirror.start(thumbnails=True)
         self._notify()
 
     def _notify(self) -> None:
         for changed in tuple(self._listeners.values()):
             changed()
 
-    # --- what viewers are told ---
+    # --- what viewers get ---
 
     def hidden_from(self, viewer: object) -> bool:
-        """Whether somebody else has taken control privately."""
+        """Whether someone else has taken control privately."""
         holder = self._holder()
         return holder is not None and holder.private and not self.has_control(viewer)
 
     def has_control(self, viewer: object) -> bool:
         """Whether this viewer has control."""
-        hands = self.hands
-        return hands is not None and hands.viewer is viewer and hands.active
+        person_input = self.input
+        return person_input is not None and person_input.viewer is viewer and person_input.active
 
     def _holder(self) -> Holder | None:
         try:
@@ -132,9 +132,9 @@ class Watched:
             return None
 
     def state(self, viewer: object) -> dict[str, Any]:
-        """What a viewer is told about the desktop beside its picture and its operations."""
+        """The state of the desktop for a viewer, beside its picture and its operations."""
         desktop = latest(self.desktop)
-        told: dict[str, Any] = {
+        state: dict[str, Any] = {
             "name": self.name,
             "size": list(self.mirror.size),
             "loss": one_line(self.mirror.loss, _LONGEST),
@@ -149,32 +149,32 @@ class Watched:
             "questions": [_question(each) for each in self._pending()],
         }
         if desktop.closed:
-            return told
+            return state
         with contextlib.suppress(DeskhandError):
             control = desktop.control
             if (holder := control.holder) is not None:
-                told["holder"] = {
+                state["holder"] = {
                     "by": holder.by,
                     "since": holder.since,
                     "private": holder.private,
                     "mine": self.has_control(viewer),
                 }
             if (pause := control.paused) is not None:
-                told["paused"] = {"by": pause.by, "since": pause.since}
-                told["waiting"] = [
+                state["paused"] = {"by": pause.by, "since": pause.since}
+                state["waiting"] = [
                     one_line(f"{each.type.replace('_', ' ')} {each.target}".strip(), 200)
                     for each in control.waiting[:_MOST_WAITING]
                 ]
-            told["requests"] = [_request(request) for request in control.requests]
-        return told
+            state["requests"] = [_request(request) for request in control.requests]
+        return state
 
     def summary(self) -> dict[str, Any]:
         """The desktop in a grid."""
         row = None if self.hidden_from(None) else self.operations.latest
-        told = self.state(None)
+        state = self.state(None)
         return {
-            **{name: told[name] for name in ("name", "size", "loss", "stopped", "holder", "paused")},
-            "asks": len(told["requests"]) + len(told["questions"]),
+            **{name: state[name] for name in ("name", "size", "loss", "stopped", "holder", "paused")},
+            "asks": len(state["requests"]) + len(state["questions"]),
             "latest": None if row is None else {"title": row["title"], "state": row["state"], "at": row["at"]},
         }
 
@@ -197,8 +197,8 @@ class Watched:
             by: The viewer's name.
             failed: Called, in any thread, with what could not be done later.
             copied: Called, in any thread, with the clipboard's text or picture where it was asked for.
-            private: Nobody else sees the desktop meanwhile.
-            force: Take it from whoever has it.
+            private: The desktop is hidden from all others meanwhile.
+            force: Take it from the present holder.
 
         Raises:
             DeskhandError: See `Control.take`.
@@ -207,20 +207,20 @@ class Watched:
             if self.has_control(viewer):
                 return
             hold = latest(self.desktop).control.take(by, private=private, force=force)
-            former, self.hands = self.hands, Hands(viewer, hold, failed, self._notify, copied=copied)
+            former, self.input = self.input, PersonInput(viewer, hold, failed, self._notify, copied=copied)
         if former is not None:
             former.end("")
         self.pointing.forget()
         self._notify()
 
     def release(self, viewer: object | None, note: str) -> None:
-        """Hand the desktop back, for a viewer or (None) for whichever has control."""
+        """Hand the desktop back for a viewer, or (None) for the one who has control."""
         with self._turn:
-            hands = self.hands
-            if hands is None or (viewer is not None and hands.viewer is not viewer):
+            person_input = self.input
+            if person_input is None or (viewer is not None and person_input.viewer is not viewer):
                 return
-            self.hands = None
-        hands.end(note)
+            self.input = None
+        person_input.end(note)
         self.pointing.forget()
         self._notify()
 
@@ -230,15 +230,15 @@ class Watched:
         Raises:
             ActionError: The viewer has not.
         """
-        self._hands_of(viewer).put(message)
+        self._input_of(viewer).put(message)
 
     def receive(self, viewer: object, upload: Upload) -> None:
-        """Let a viewer who has control send a file or a picture; if that cannot be, `upload` is told."""
+        """Let a viewer who has control send a file or a picture; a failure is reported in `upload`."""
         try:
-            hands = self._hands_of(viewer)
+            person_input = self._input_of(viewer)
             if self._upload is not None and not self._upload.over:
                 raise ActionError("the last file is not on the desktop yet: wait until it is")
-            hands.receive(upload)
+            person_input.receive(upload)
             self._upload = upload
         except DeskhandError as error:
             upload.end(error=one_line(str(error), 500))
@@ -246,18 +246,18 @@ class Watched:
     def received(self, viewer: object, upload: Upload, *, whole: bool) -> None:
         """A part of it has come; the `whole` of it is put on the desktop."""
         try:
-            hands = self._hands_of(viewer)
-            hands.touch()
+            person_input = self._input_of(viewer)
+            person_input.touch()
             if whole:
-                hands.put_upload(upload)
+                person_input.put_upload(upload)
         except ActionError as error:
             upload.drop(str(error))
 
-    def _hands_of(self, viewer: object) -> Hands:
-        hands = self.hands
-        if hands is None or hands.viewer is not viewer or not hands.active:
+    def _input_of(self, viewer: object) -> PersonInput:
+        person_input = self.input
+        if person_input is None or person_input.viewer is not viewer or not person_input.active:
             raise ActionError("you do not have control of this desktop: take it first")
-        return hands
+        return person_input
 
     def answer(self, number: int, by: str, *, allow: bool, for_session: bool) -> None:
         """Answer a question of the policy.
@@ -270,7 +270,7 @@ class Watched:
                 "this desktop has no questions: give Questions() as ask= to deskhand.launch, and to the server"
             )
         if all(each.id != number for each in self._pending()):
-            raise ActionError("this question does not wait any more")
+            raise ActionError("this question is no longer open")
         self.questions.answer(number, allow=allow, for_session=for_session, by=by)
 
     def _pending(self) -> list[Question]:

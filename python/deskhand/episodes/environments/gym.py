@@ -260,7 +260,9 @@ class DesktopEnv(gymnasium.Env["NDArray[np.uint8]", "dict[str, object]"]):
             own.close()
 
 
-class _Ahead(gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, object]", "NDArray[np.uint8]", "dict[str, object]"]):
+class _PendingCall(
+    gymnasium.Wrapper["NDArray[np.uint8]", "dict[str, object]", "NDArray[np.uint8]", "dict[str, object]"]
+):
     """An environment whose next call runs in a thread, before its result is requested."""
 
     _begun: Future[Any] | None = None
@@ -312,11 +314,11 @@ class DesktopVectorEnv(SyncVectorEnv):
             pool = self._own = Pool(backend, size=num_envs, warm=0, reset=reset, screen=task.screen, **options)
         self._threads = ThreadPoolExecutor(num_envs, thread_name_prefix="deskhand-env")
 
-        def make() -> _Ahead:
-            return _Ahead(DesktopEnv(task, pool=pool, size=size, limits=limits, render_mode=render_mode))
+        def make() -> _PendingCall:
+            return _PendingCall(DesktopEnv(task, pool=pool, size=size, limits=limits, render_mode=render_mode))
 
         super().__init__([make] * num_envs, autoreset_mode=autoreset_mode)
-        self._ahead = cast("list[_Ahead]", self.envs)
+        self._pending = cast("list[_PendingCall]", self.envs)
         self._over = np.zeros(num_envs, np.bool_)
 
     def reset(
@@ -327,7 +329,7 @@ class DesktopVectorEnv(SyncVectorEnv):
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_)))
         rest = {name: value for name, value in (options or {}).items() if name != "reset_mask"} or None
         with self._nothing_left():
-            for env, one, wanted in zip(self._ahead, seeds, mask, strict=True):
+            for env, one, wanted in zip(self._pending, seeds, mask, strict=True):
                 if wanted:
                     env.begin(self._threads, partial(env.env.reset, seed=one, options=rest))
             self._over[mask] = False
@@ -338,7 +340,7 @@ class DesktopVectorEnv(SyncVectorEnv):
     ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, object]]:
         """Step all in parallel."""
         with self._nothing_left():
-            for env, action, over in zip(self._ahead, iterate(self.action_space, actions), self._over, strict=True):
+            for env, action, over in zip(self._pending, iterate(self.action_space, actions), self._over, strict=True):
                 if not over:
                     env.begin(self._threads, partial(env.env.step, action))
                 elif self.autoreset_mode == AutoresetMode.NEXT_STEP:
@@ -355,7 +357,7 @@ class DesktopVectorEnv(SyncVectorEnv):
         try:
             yield
         finally:
-            for env in self._ahead:
+            for env in self._pending:
                 env.forget()
 
     def close_extras(self, **kwargs: object) -> None:

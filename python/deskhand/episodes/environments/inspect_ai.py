@@ -375,7 +375,7 @@ class _HeldAttempt:
 
 
 class _Session(AsyncModelSession):
-    """The session of a sample: when the agent's part is over, the model is told so."""
+    """The session of a sample, which tells the model when the agent's part is over."""
 
     def __init__(self, held: _HeldAttempt, episode: Episode, **options: Unpack[NamedOptions]) -> None:
         super().__init__(episode.desktop, **options)

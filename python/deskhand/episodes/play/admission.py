@@ -86,7 +86,7 @@ class Instance:
     def _shown(self) -> str:
         """Where the difference can be seen, and what lets it be."""
         seen = f"; {self.picture} shows both and what differs" if self.picture else ""
-        # Many places are a window that was still being drawn, and no clock.
+        # Many places mean a window that was still being drawn, not a clock.
         if not 0 < len(self.places) <= _MOST_MASKS:
             return seen
         masks = ", ".join(str(list(place)) for place in self.places)

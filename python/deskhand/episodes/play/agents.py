@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.play.episode import Agent, Episode
 
 LOOPS = ("agent-framework", "anthropic", "bedrock", "google", "langchain", "openai")
-"""The SDKs of which there is a ready loop; `NAME:MODEL` says which model, and `NAME+elements` tells it elements too."""
+"""The SDKs of which there is a ready loop; `NAME:MODEL` says which model, and `NAME+elements` also gives it the elements."""
 
 _WITH_ELEMENTS = "+elements"
 
@@ -52,7 +52,7 @@ def find_agent(name: str, *, host: bool = False) -> Agent:
     """An agent by its name: `oracle`, `nothing`, `random`, `replay:PATH`, `openai`, `openai:MODEL`..., `module:function`.
 
     Args:
-        name: Its name; an SDK's with `+elements`, as in `openai+elements:MODEL`, tells the model elements too.
+        name: Its name; an SDK's with `+elements`, as in `openai+elements:MODEL`, also gives the model the elements.
         host: Whether `replay:PATH` may make recorded calls on desktops of this machine.
 
     Raises:

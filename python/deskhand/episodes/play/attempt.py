@@ -483,7 +483,7 @@ class _Attempt:
             with contextlib.suppress(OSError):
                 self.record.close()
         # It still goes to a ledger or a screen.
-        return dict(self.record.harmless(result))
+        return dict(self.record.sanitize(result))
 
 
 class _Started:

@@ -76,10 +76,10 @@ class Record(Protocol):
         ...
 
     def end_state(self, state: EndState) -> None:
-        """Keep what the evaluation was told of the end state."""
+        """Keep the answers that the evaluation got about the end state."""
         ...
 
-    def harmless(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+    def sanitize(self, fields: Mapping[str, object]) -> Mapping[str, object]:
         """Fields in a form that may be written elsewhere: bounded, and without secrets."""
         ...
 
@@ -93,7 +93,7 @@ class Record(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Theirs:
+class _PersonToken:
     """The token of an operation of a person who has control, with that of the record."""
 
     token: object
@@ -129,7 +129,7 @@ class Unrecorded:
     def end_state(self, state: EndState) -> None:
         """Nothing."""
 
-    def harmless(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+    def sanitize(self, fields: Mapping[str, object]) -> Mapping[str, object]:
         """As they are."""
         return fields
 
@@ -212,7 +212,7 @@ class StepBudget:
             return None
         if operation.holder is not None:
             # A person's part: recorded, and no step of the agent's.
-            return _Theirs(self._recorded(lambda: self._record.before(operation)))
+            return _PersonToken(self._recorded(lambda: self._record.before(operation)))
         acts = what not in {"screenshot", "elements", "read_file"} and not (
             what == "perform" and all(isinstance(action, LOOKING) for action in request)
         )
@@ -238,7 +238,7 @@ class StepBudget:
         """Record an operation that has ended."""
         if token is None:
             return
-        if isinstance(token, _Theirs):
+        if isinstance(token, _PersonToken):
             self._recorded(lambda: self._record.after(operation, token.token, outcome))
             return
         what, begun, theirs = cast("tuple[str, float, object]", token)

@@ -74,10 +74,10 @@ class DesktopPools:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def places(self, task: Task) -> Pool | _Later:
+    def places(self, task: Task) -> Pool | _LazyPool:
         """The pool with the desktops of a task."""
         # A pool may start a desktop at once, and its image may not be there yet.
-        return _Later(lambda: self._pool(task)) if task.builds_image else self._pool(task)
+        return _LazyPool(lambda: self._pool(task)) if task.builds_image else self._pool(task)
 
     def _pool(self, task: Task) -> Pool:
         kind = self._kind(task)
@@ -147,7 +147,7 @@ class DesktopPools:
         }
 
 
-class _Later:
+class _LazyPool:
     """The desktops of a pool that is made when the first of them is wanted."""
 
     def __init__(self, pool: Callable[[], Pool]) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.task import Task
 
 _COMPARED = ("valid", "success", "score", "state", "answer")
-_DEEDS = ("perform", "look", "shell", "start", "write_file")
+_CALLS = ("perform", "look", "shell", "start", "write_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def compare(recorded: Recording, replayed: Recording, *, masks: Iterable[Region]
     Raises:
         EpisodeError: A recording or a frame cannot be read.
     """
-    before, after = _deeds(recorded), _deeds(replayed)
+    before, after = _repeatable_calls(recorded), _repeatable_calls(replayed)
     differences: list[Difference] = []
     compared = 0
     for step, (first, second) in enumerate(zip_longest(before, after)):
@@ -218,10 +218,10 @@ def tasks_of(run: Run, episodes: Sequence[str] = (), *, named: Sequence[str] = (
     if unknown := [name for name in wanted if name not in known]:
         listed = run.manifest.get("select")
         others = [each for each in listed if not ships(each)] if isinstance(listed, list) else []
-        told = f"; the run names {', '.join(map(shown, others[:3]))}" if others else ""
+        hint = f"; the run names {', '.join(map(shown, others[:3]))}" if others else ""
         raise EpisodeError(
-            f"{run.directory} has episodes of {', '.join(unknown[:3])}, which does not ship{told}. A task is code, which would "
-            "run here: if you trust it, name its folder or its class with --task"
+            f"{run.directory} has episodes of {', '.join(unknown[:3])}, which do not ship with deskhand{hint}. "
+            "A task is code, which would run here: if you trust it, name its folder or its class with --task"
         )
     return [known[name] for name in wanted]
 
@@ -246,13 +246,13 @@ def _noted(run: Run, task: Task, recording: Recording, result: Mapping[str, Any]
     return "; ".join(notes)
 
 
-def _deeds(recording: Recording) -> list[Mapping[str, Any]]:
+def _repeatable_calls(recording: Recording) -> list[Mapping[str, Any]]:
     """The first frame, and the calls that can be repeated."""
     first = [event for event in recording.events if event["kind"] == "frame" and event.get("cause") == "first"]
     calls = [
         event
         for event in recording.events
-        if event["kind"] in _DEEDS
+        if event["kind"] in _CALLS
         and (not event.get("error") or event.get("unknown"))
         # A look changes nothing, and is not repeated.
         and event["kind"] != "look"

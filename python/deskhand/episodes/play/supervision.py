@@ -32,7 +32,7 @@ class Stop:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._told: list[Callable[[], None]] = []
+        self._subscribers: list[Callable[[], None]] = []
         self.reason: str | None = None
 
     def __call__(self, reason: str) -> None:
@@ -41,22 +41,22 @@ class Stop:
             if self.reason is not None:
                 return
             self.reason = reason
-            told, self._told = self._told, []
-        for tell in told:
+            subscribers, self._subscribers = self._subscribers, []
+        for tell in subscribers:
             tell()
 
     def subscribe(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Call `tell` on the request, or now if it was already made. Returns a function that cancels this."""
         with self._lock:
             if self.reason is None:
-                self._told.append(tell)
+                self._subscribers.append(tell)
                 return lambda: self._forget(tell)
         tell()
         return lambda: None
 
     def _forget(self, tell: Callable[[], None]) -> None:
         with self._lock, contextlib.suppress(ValueError):
-            self._told.remove(tell)
+            self._subscribers.remove(tell)
 
 
 class SupervisedThread:
@@ -80,10 +80,10 @@ class SupervisedThread:
         self._over = threading.Event()
         # Held while the thread's number is used: when the thread has ended, the kernel may give the number to another one.
         self._ending = threading.Lock()
-        self._told: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
-        self._unsubscribe = (stop or Stop()).subscribe(lambda: self._told.put(None))
+        self._unsubscribe = (stop or Stop()).subscribe(lambda: self._wakes.put(None))
         self._thread = threading.Thread(target=self._run, args=(function,), name=name, daemon=True)
         self._thread.start()
 
@@ -96,12 +96,12 @@ class SupervisedThread:
         """Wait until it is over, `stop` was requested, `wake` was called or the time is up. Returns whether it is over."""
         if not self.over:
             with contextlib.suppress(queue.Empty):
-                self._told.get(timeout=max(0.0, seconds))
+                self._wakes.get(timeout=max(0.0, seconds))
         return self.over
 
     def wake(self) -> None:
         """Let `wait` return; from any thread."""
-        self._told.put(None)
+        self._wakes.put(None)
 
     def end(self, grace: float, interrupt: Callable[[], None] = lambda: None) -> bool:
         """End it.
@@ -164,7 +164,7 @@ class SupervisedThread:
         self._unsubscribe()
         with self._ending:
             self._over.set()
-        self._told.put(None)
+        self._wakes.put(None)
 
     async def _awaited(self, value: Awaitable[Any]) -> Any:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()

@@ -1,4 +1,4 @@
-"""The end state of an attempt as its evaluation was told it, so that the attempt can be evaluated again without its desktop.
+"""The end state of an attempt as its evaluation read it, so that the attempt can be evaluated again without its desktop.
 
 This module owns the form of `end_state.json`: every question of an evaluation to the desktop's machine, with its answer. It
 writes no files, and a file that it reads is untrusted.
@@ -143,11 +143,11 @@ class KeptContext(TaskContext):
     """A context without a desktop, which answers as another one did. Nothing is read, written or run on any machine.
 
     Attributes:
-        told: What is left of the answers, by question.
+        answers: The answers that are left, by question.
         missed: The questions without an answer, even if the evaluation handles that error.
     """
 
-    told: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
+    answers: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
 
     def run(self, command: str, *, timeout: float = 60.0) -> CommandResult:
@@ -175,7 +175,7 @@ class KeptContext(TaskContext):
         return [str(line) for line in self._answer("processes", "", list)]
 
     def _answer(self, ask: str, of: str, kind: Any) -> Any:
-        left = self.told.get((ask, of), [])
+        left = self.answers.get((ask, of), [])
         if not left or not isinstance(left[0], kind):
             self._miss(f"{ask} {of}".rstrip())
         # The same question may have had several answers, of which the last one stays.
@@ -213,11 +213,11 @@ def kept_context(state: EndState, parameters: Mapping[str, Any], answer: str | N
         parameters: The parameters of its instance.
         answer: The agent's answer.
     """
-    told: dict[tuple[str, str], list[Any]] = {}
+    answers: dict[tuple[str, str], list[Any]] = {}
     for each in state.answers:
-        told.setdefault((each["ask"], each["of"]), []).append(each["answer"])
+        answers.setdefault((each["ask"], each["of"]), []).append(each["answer"])
     missed: list[str] = []
-    return KeptContext(cast("Desktop", _NoDesktop(missed)), parameters, state.home, answer, told, missed)
+    return KeptContext(cast("Desktop", _NoDesktop(missed)), parameters, state.home, answer, answers, missed)
 
 
 def _is_answer(value: object) -> bool:

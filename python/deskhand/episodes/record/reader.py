@@ -118,7 +118,7 @@ class Recording:
 
     @property
     def end_state(self) -> EndState | None:
-        """What its evaluation was told; None if that was not kept. Raises `EpisodeError` if it cannot be read."""
+        """The answers that its evaluation got; None if they were not kept. Raises `EpisodeError` if they cannot be read."""
         path = self.directory / END_STATE
         return EndState.from_json(read_part(path, LARGEST)) if path.exists() else None
 
@@ -136,8 +136,8 @@ class Recording:
         """
         if self.result is not None:
             return {**_NOTHING, **self.result.get("tokens", {}), "cost": self.result.get("cost", 0.0)}
-        told = [event for event in self._lines if event["kind"] == "spend"]
-        return {name: sum((event.get(name, 0) for event in told), start) for name, start in _NOTHING.items()}
+        spends = [event for event in self._lines if event["kind"] == "spend"]
+        return {name: sum((event.get(name, 0) for event in spends), start) for name, start in _NOTHING.items()}
 
     def frame(self, name: str) -> NDArray[np.uint8]:
         """A frame's pixels, (height, width, 3), RGB.

@@ -1,6 +1,6 @@
 """Records one attempt while it happens: `Recorder`.
 
-This module owns what an attempt's files tell of each operation. It judges nothing and writes no secrets.
+This module owns what an attempt's files say of each operation. It judges nothing and writes no secrets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from deskhand.episodes.record.attempt_files import DIGITS, AttemptFiles
 from deskhand.episodes.record.bounds import COUNTED, Bounds, Totals
 from deskhand.episodes.record.end_state import END_STATE, EndState
 from deskhand.episodes.record.entries import of_command, of_file
-from deskhand.episodes.record.sanitize import harmless
+from deskhand.episodes.record.sanitize import sanitize
 from deskhand.errors import ActionError, DeskhandError, DesktopHeld, DesktopLost, EpisodeError, PolicyDenied, RecordFull
 
 if TYPE_CHECKING:
@@ -217,20 +217,20 @@ class Recorder:
         if kind == "frame" and self._home is not None:
             # A replay has another home directory.
             fields = {**fields, "home": self._home}
-        self._files.append(kind, self.harmless(fields))
+        self._files.append(kind, self.sanitize(fields))
 
-    def harmless(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+    def sanitize(self, fields: Mapping[str, object]) -> Mapping[str, object]:
         """Fields in the form of this attempt's files: plain JSON data, bounded, without the secrets known so far."""
-        told: Mapping[str, object] = harmless(
+        written: Mapping[str, object] = sanitize(
             fields, text=self._bounds.text, parts=self._bounds.parts, secrets=self._secrets
         )
-        return told
+        return written
 
     def end_state(self, state: EndState) -> None:
-        """Keep what the evaluation was told, unless there is a secret: files may have it in any form. May raise `OSError`."""
+        """Keep the answers that the evaluation got; none if a secret was typed, which may be in them. May raise `OSError`."""
         begun = self._clock()
         if self._secrets:
-            state = EndState("", lacking="a secret was typed, which it may have")
+            state = EndState("", lacking="a secret was typed, and the answers may contain it")
         self._files.write_file(END_STATE, state.to_json())
         self.totals.overhead += self._clock() - begun
 
@@ -245,12 +245,12 @@ class Recorder:
         """
         begun = self._clock()
         # The evaluation has limited its state already, so it is written completely here.
-        told: Mapping[str, Any] = harmless(result, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)
+        written: Mapping[str, Any] = sanitize(result, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)
         self._frames.sync()
         self.sync()
-        self._files.write_result(told)
+        self._files.write_result(written)
         self.totals.overhead += self._clock() - begun
-        return told
+        return written
 
     def sync(self) -> None:
         """Wait until all events are on disk.
@@ -336,7 +336,7 @@ class Recorder:
             whole["actions"] = self._described(call.operation.actions)
         elif call.operation.data is not None:
             whole = self._written(call.operation.data)
-        self._files.append(_KINDS.get(call.operation.type, call.operation.type), {**whole, **self.harmless(fields)})
+        self._files.append(_KINDS.get(call.operation.type, call.operation.type), {**whole, **self.sanitize(fields)})
 
     def _performed(self, call: _Call, answer: object) -> dict[str, Any]:
         fields: dict[str, Any] = {"id": f"a{next(self._calls)}", "before": call.frame}
@@ -387,8 +387,8 @@ class Recorder:
             name, text = "text", data.decode()
         except UnicodeDecodeError:
             name, text = "base64", base64.b64encode(data).decode()
-        return {name: harmless(text, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)}
+        return {name: sanitize(text, text=_LONGEST_STATE, parts=_MOST_PARTS, secrets=self._secrets)}
 
     def _described(self, actions: Iterable[Action]) -> Any:
         plain = [action.to_dict() for action in actions]
-        return harmless(plain, text=self._bounds.text, parts=_MOST_PARTS, secrets=self._secrets)
+        return sanitize(plain, text=self._bounds.text, parts=_MOST_PARTS, secrets=self._secrets)

@@ -18,7 +18,7 @@ _DEPTH = 16
 _LARGEST_INTEGER = 1 << 64
 
 
-def harmless(value: Any, *, text: int, parts: int, secrets: Iterable[Secret] = ()) -> Any:
+def sanitize(value: Any, *, text: int, parts: int, secrets: Iterable[Secret] = ()) -> Any:
     """A value as plain JSON data; values that JSON cannot express become text.
 
     Args:

@@ -1,8 +1,8 @@
 """Records every desktop that a program opens: `trace_openings`, for the variable `DESKHAND_TRACE`.
 
 A trace has the layout of a run's folder, so that whatever reads a run reads it too. Each desktop is an episode without a
-result. This module owns the names in it and its limits. It never stops the program: what can no longer be recorded is told by a
-warning.
+result. This module owns the names in it and its limits. It never stops the program: a warning reports what can no longer be
+recorded.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Trace:
         except EpisodeError:
             raise
         except DeskhandError:
-            # The operation itself will tell that the desktop is gone, held or late.
+            # The operation itself reports that the desktop is gone, held or late.
             pass
         return recorder
 
@@ -169,7 +169,7 @@ class _Tracer:
                 self._recorder = self._trace.begin(desktop)
             core = core_of(desktop)
             if core is not self._core:
-                # The first one, or the same desktop made as new or handed over.
+                # The first core, or that of the same desktop after a reset or a handover.
                 self._core = core
                 self._recorder.attach(desktop)
                 core.ending.add(self._recorder.close)
@@ -177,8 +177,8 @@ class _Tracer:
 
     def _end(self, error: BaseException) -> None:
         with self._lock:
-            told, self._over = self._over, True
-        if told:
+            was_over, self._over = self._over, True
+        if was_over:
             return
         reason = f"the trace ends here: {error}"
         if self._recorder is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_DEEDS = ("perform", "shell", "start", "look", "read_file", "write_file")
+_CALLS = ("perform", "shell", "start", "look", "read_file", "write_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def turns(events: Iterable[Mapping[str, Any]]) -> list[Turn]:
             spent.append(event)
         elif kind == "frame" and event.get("id"):
             frame = event["id"]
-        elif kind in _DEEDS or kind == "answer":
+        elif kind in _CALLS or kind == "answer":
             if kind in {"perform", "look"}:
                 frame = event.get("after" if kind == "perform" else "frame")
             close(event)

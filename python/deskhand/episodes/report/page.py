@@ -37,7 +37,7 @@ _QUALITY = 60
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
+class _OtherRun:
     """The run to compare with."""
 
     name: str
@@ -56,11 +56,11 @@ class _Shown:
     screen: tuple[int, int]
     other: Mapping[str, Any] | None
     trouble: str
-    played: Sequence[_Played]
+    played: Sequence[_Playback]
 
 
 @dataclass(frozen=True, slots=True)
-class _Played:
+class _Playback:
     """The page that plays one attempt of an episode."""
 
     label: str
@@ -106,7 +106,7 @@ def write_report(
         with open_run(other) as earlier_run:
             earlier_results = earlier_run.results()
             beside = earlier_run.spent_beside(earlier_results)
-            before = _Before(earlier_run.directory.resolve().name, earlier_results, beside)
+            before = _OtherRun(earlier_run.directory.resolve().name, earlier_results, beside)
     folder = path.with_name(f"{path.stem}-playback") if playback else None
     with open_run(directory) as run:
         text = _filled(environment, run, before, frames=frames, playbacks=folder, progress=progress)
@@ -118,7 +118,7 @@ def write_report(
 def _filled(
     environment: Any,
     run: Run,
-    before: _Before | None,
+    before: _OtherRun | None,
     *,
     frames: Frames,
     playbacks: Path | None,
@@ -174,14 +174,14 @@ def _environment() -> Any:
     return environment
 
 
-def _played(run: Run, result: Mapping[str, Any], folder: Path) -> list[_Played]:
+def _played(run: Run, result: Mapping[str, Any], folder: Path) -> list[_Playback]:
     """Write the playbacks of all attempts of an episode."""
     played = []
     for recording in run.recordings(str(key_of(result))):
         path = write_attempt(run, recording, folder)
         label = f"attempt {recording.attempt}{', stopped' if recording.superseded else ''}"
         counts = not recording.superseded and recording.attempt == result["attempt"]
-        played.append(_Played(label, quote(path.relative_to(folder.parent).as_posix()), counts))
+        played.append(_Playback(label, quote(path.relative_to(folder.parent).as_posix()), counts))
     return played
 
 
@@ -192,7 +192,7 @@ def _episode(
     *,
     pictures: dict[str, str],
     frames: Frames,
-    played: Sequence[_Played],
+    played: Sequence[_Playback],
 ) -> _Shown:
     try:
         recording: Recording | None = run.recording(result)

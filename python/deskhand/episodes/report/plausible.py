@@ -1,4 +1,4 @@
-"""Says what a result claims that no attempt can have had: scores, causes, times, usage. Pure.
+"""Finds the claims of a result that no attempt can have had: scores, causes, times, usage. Pure.
 
 This module owns what fits together in a result and its record. It evaluates nothing.
 """
@@ -61,7 +61,7 @@ def _timed(result: Mapping[str, Any], recording: Recording, begun: float, now: f
     parts = [times[phase] for phase in _PHASES]
     total = times["total"]
     if not all(map(_is_number, (started, ended, total, *parts))) or min(total, *parts) < 0:
-        yield "its times are no times"
+        yield "its times are not numbers of 0 or more"
         return
     if sum(parts) > total + _ROUNDED:
         yield f"its parts took {sum(parts):.1f} s, and all of it {total:.1f} s"
@@ -82,12 +82,12 @@ def _used(result: Mapping[str, Any], recording: Recording) -> Iterator[str]:
     wrong = [name for name in _COUNTS if not isinstance(result[name], int) or result[name] < 0]
     if wrong:
         yield f"its {wrong[0]} is {shown(result[wrong[0]])}"
-    told = [event for event in recording.events if event["kind"] == "spend"]
-    if len(told) >= _SPENDS:
+    spends = [event for event in recording.events if event["kind"] == "spend"]
+    if len(spends) >= _SPENDS:
         return
     said = {"input": result["tokens"]["input"], "output": result["tokens"]["output"], "cost": result["cost"]}
     for name, value in said.items():
-        used = math.fsum(event[name] for event in told)
+        used = math.fsum(event[name] for event in spends)
         if not _is_number(value) or not math.isclose(value, used, abs_tol=1e-9):
             yield f"its {name} is {shown(value)}, and {used:g} in its record"
 

@@ -168,7 +168,7 @@ def _outcome(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moment(moment: Moment, numbers: Mapping[str, int]) -> dict[str, Any]:
-    # A look whose picture has no room still has one, which the page says.
+    # A look whose picture did not fit still has one, and the page says so.
     return {
         "number": moment.number,
         "kind": _text(moment.kind),

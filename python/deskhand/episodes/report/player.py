@@ -132,7 +132,7 @@ def write_attempt(run: Run, recording: Recording, folder: Path) -> Path:
     """Write the playback of one attempt beside a report: FOLDER/EPISODE/attempt-1.html. One that is there is replaced.
 
     Raises:
-        EpisodeError: The folder is a link: a run of somebody else must not choose where pages are written.
+        EpisodeError: The folder is a link: an untrusted run must not choose where pages are written.
         FileError: It cannot be written.
     """
     place = folder / recording.key

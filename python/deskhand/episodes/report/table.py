@@ -105,8 +105,8 @@ def table_data(runs: Sequence[RunNumbers]) -> dict[str, Any]:
 
 def public_since(run: RunNumbers) -> dict[str, int]:
     """How many tasks of a run have been public since which day, as its tasks said; `unknown` where they did not."""
-    told = run.manifest.get("public_since")
-    known = told if isinstance(told, dict) else {}
+    stated = run.manifest.get("public_since")
+    known = stated if isinstance(stated, dict) else {}
     counts = Counter(one_line(str(known.get(task.name) or _UNKNOWN), _LONGEST) for task in run.summary.tasks)
     return dict(sorted(counts.items()))
 

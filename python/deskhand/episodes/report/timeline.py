@@ -83,7 +83,7 @@ def moments(events: Iterable[Mapping[str, Any]]) -> list[Moment]:
             moment = _moment(number, kind, event, pointer)
             pointer = _at(event.get("cursor")) or pointer
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
-            # Somebody else's recording may have anything in an event.
+            # A recording is untrusted, and may have anything in an event.
             t = found[-1].t if found else 0.0
             moment = Moment(number, _cut(kind), t, ("an event that cannot be read",))
         found.append(moment)
@@ -104,7 +104,7 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
     marks = []
     for action in actions:
         if action.get("element") is not None:
-            # Where the last one was done the pointer still is; of those before it is not known.
+            # The pointer still is where the last action was done. Where it was for those before is not known.
             pointer = _at(event.get("cursor")) if action is actions[-1] else None
         mark = _mark(action, pointer)
         if mark is not None:
@@ -125,7 +125,7 @@ def _performed(number: int, t: float, event: Mapping[str, Any], pointer: tuple[f
         number=number,
         kind="perform",
         t=t,
-        lines=tuple(told(action) for action in actions) or ("look again",),
+        lines=tuple(describe_action(action) for action in actions) or ("look again",),
         text=_outlined(event),
         error=_failed(event),
         frame=after or before,
@@ -213,7 +213,7 @@ def _command(number: int, t: float, event: Mapping[str, Any]) -> Moment:
     )
 
 
-def told(action: Mapping[str, Any]) -> str:
+def describe_action(action: Mapping[str, Any]) -> str:
     """A recorded action as a text for people."""
     kind = str(action.get("type", "?"))
     words = [kind.replace("_", " ")]

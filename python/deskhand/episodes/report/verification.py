@@ -1,4 +1,4 @@
-"""Verifies a run of somebody else's: its plan, its records, and its scores, evaluated again from the recorded end states.
+"""Verifies a run that was made elsewhere: its plan, its records, and its scores, evaluated again from the recorded end states.
 
 This module owns the verdicts. The run's folder is data: only tasks of the caller are called, and they are given no desktop.
 What a result may say is in `plausible`. A record is its author's word: that it agrees with itself does not prove that it
@@ -37,7 +37,7 @@ _DIGITS = 12
 
 
 class Verdict(StrEnum):
-    """What is said of an episode, a task and a run."""
+    """The verdict on an episode, a task or a run."""
 
     CONFIRMED = "confirmed"
     DIFFERS = "differs"
@@ -102,7 +102,7 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """What a ledger says of an episode, or the last attempt of it where there is no ledger."""
+    """The result of an episode that the ledger has, or that of its last attempt if there is no ledger."""
 
     result: Mapping[str, Any]
     failures: Mapping[str, Any]
@@ -186,14 +186,14 @@ def _claims(run: Run, problems: list[str]) -> dict[Key, _Claim]:
     if ledger.exists() and ledger.lstat().st_size > _LARGEST_LEDGER:
         raise EpisodeError(f"the ledger has more than {_LARGEST_LEDGER} bytes")
     found: dict[Key, _Claim] = {}
-    for key, claim in _told(run):
+    for key, claim in _read_claims(run):
         if key in found:
             problems.append(f"{key} is in the ledger twice")
         found[key] = claim
     return found
 
 
-def _told(run: Run) -> Iterator[tuple[Key, _Claim]]:
+def _read_claims(run: Run) -> Iterator[tuple[Key, _Claim]]:
     try:
         rows = run.rows
         if rows is None and (run.directory / LEDGER).exists():
@@ -258,14 +258,14 @@ class _Episode:
                 # Its worker had lost the episode to another one.
                 lost -= 1
                 continue
-            told = f"score {shown(result.get('score'))}"
-            self.differs.append(f"{each.directory.name} ended with a result too ({told}), which does not count")
+            detail = f"score {shown(result.get('score'))}"
+            self.differs.append(f"{each.directory.name} ended with a result too ({detail}), which does not count")
         if counted is None:
             self.differs.append(f"the record of attempt {shown(number)}, which counts, is missing")
         elif (kept := counted.result or {}) != claim.result:
             other = [name for name in sorted({*claim.result, *kept}) if kept.get(name) != claim.result.get(name)]
-            told = ", ".join(other[:_SHOWN])
-            self.differs.append(f"the ledger and the record of {counted.directory.name} differ in {told}")
+            detail = ", ".join(other[:_SHOWN])
+            self.differs.append(f"the ledger and the record of {counted.directory.name} differ in {detail}")
         return counted
 
     def _check(self, claim: _Claim, recording: Recording) -> None:
@@ -273,23 +273,23 @@ class _Episode:
         if any(key_of(each) != self.key for each in (result, begin or result)):
             self.differs.append("its result or its record is of another episode")
         if dict(claim.failures) != result.get("failures"):
-            self.differs.append("its attempts before are others in the ledger than in its result")
+            self.differs.append("its earlier attempts differ between the ledger and its result")
         seed = instance_seed(self.plan.run_seed, self.key.task, self.key.variant, self.key.seed)
         if result.get("instance_seed") != seed:
             self.differs.append(f"its seed is {shown(result.get('instance_seed'))}, and the plan's is {seed}")
         if begin.get("parameters") != result.get("parameters"):
-            self.differs.append("its parameters are others in its record than in its result")
+            self.differs.append("its parameters differ between its record and its result")
         answers = [event.get("text") for event in recording.events if event["kind"] == "answer"]
         if (answers[-1] if answers else None) != result.get("answer"):
-            self.differs.append("its answer is another one in its record than in its result")
+            self.differs.append("its answer differs between its record and its result")
         self.differs += implausible(result, recording, begun=self.plan.started, now=self.now)
         if self.task is None:
             self.unchecked.append("its task is not here: name it with --task if you trust its code")
             return
         planned, here = self.plan.tasks.get(self.key.task), digest(self.task)
         if planned != here:
-            told = f"digest {shown(str(planned)[:_DIGITS])}, and here {here[:_DIGITS]!r}"
-            self.differs.append(f"its task is another one than here: {told}")
+            detail = f"digest {shown(str(planned)[:_DIGITS])}, and here {here[:_DIGITS]!r}"
+            self.differs.append(f"its task differs from the one here: {detail}")
             return
         self._check_instance(result, self.task)
         if not self.differs:
@@ -329,8 +329,8 @@ class _Episode:
         again = {"score": grade.score, "state": dict(grade.state), "reason": grade.reason, "success": grade.success}
         for name, value in again.items():
             if value != result.get(name):
-                told = f"{shown(result.get(name))}, and is {shown(value)} from its end state"
-                self.differs.append(f"its {name} was {told}")
+                detail = f"{shown(result.get(name))}, and is {shown(value)} from its end state"
+                self.differs.append(f"its {name} was {detail}")
 
 
 def _is_repeated(result: Mapping[str, Any]) -> bool:
@@ -350,7 +350,7 @@ def _worst(verdicts: Sequence[Verdict]) -> Verdict:
 
 def _task(name: str, episodes: Sequence[EpisodeVerdict]) -> TaskVerdict:
     verdict = _worst([each.verdict for each in episodes])
-    told = [f"{each.episode}: {reason}" for each in episodes if each.verdict is verdict for reason in each.reasons]
-    more = [f"and {len(told) - _SHOWN} more"] if len(told) > _SHOWN else []
+    detail = [f"{each.episode}: {reason}" for each in episodes if each.verdict is verdict for reason in each.reasons]
+    more = [f"and {len(detail) - _SHOWN} more"] if len(detail) > _SHOWN else []
     confirmed = sum(each.verdict is Verdict.CONFIRMED for each in episodes)
-    return TaskVerdict(name, verdict, len(episodes), confirmed, (*told[:_SHOWN], *more))
+    return TaskVerdict(name, verdict, len(episodes), confirmed, (*detail[:_SHOWN], *more))

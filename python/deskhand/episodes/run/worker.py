@@ -211,7 +211,7 @@ class Worker:
         task = self._tasks[lease.key.task]
         places = self._pools.places(task)
         if lease.failures.get(Cause.DESKTOP_LOST, 0) >= _MOST_LOSSES:
-            places = _Nowhere(
+            places = _NoPlaces(
                 f"it was lost {_MOST_LOSSES} times, with its desktop or its worker, and is not tried again"
             )
         try:
@@ -280,7 +280,7 @@ class Worker:
         self._changed.set()
 
 
-class _Nowhere:
+class _NoPlaces:
     """Gives no desktop."""
 
     def __init__(self, why: str) -> None:
@@ -304,7 +304,7 @@ class _Unwritable:
 
     attach = detach = before = after = control = event = frame = end_state = finish = _fail
 
-    def harmless(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+    def sanitize(self, fields: Mapping[str, object]) -> Mapping[str, object]:
         """No agent has acted, so there is no secret."""
         return fields
 

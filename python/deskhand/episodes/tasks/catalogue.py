@@ -317,16 +317,16 @@ def _check_instance(task: Task, seed: int) -> None:
     if not isinstance(plain, dict):
         raise TaskError(task.name, f"parameters: they are {shown(parameters)}", "give a mapping")
     if again != parameters:
-        hint = "take all chance from the argument `random`, and nothing from clocks or sets"
-        raise TaskError(task.name, f"parameters: seed {seed} gives others each time", hint)
+        hint = "use the argument `random` for all random values, and no clocks or sets"
+        raise TaskError(task.name, f"parameters: seed {seed} gives different values each time", hint)
     try:
-        told = task.instruction(parameters)
+        text = task.instruction(parameters)
     except TaskError:
         raise
     except (Exception, SystemExit) as error:
         raise own_error(task.name, f"instruction: for seed {seed}", error) from error
-    if not isinstance(told, str) or not told.strip():
-        raise TaskError(task.name, f"instruction: for seed {seed} it is {shown(told)}", "give a sentence")
+    if not isinstance(text, str) or not text.strip():
+        raise TaskError(task.name, f"instruction: for seed {seed} it is {shown(text)}", "give a sentence")
 
 
 def _positive(*values: object) -> bool:

@@ -1,6 +1,7 @@
-"""Reads files of other benchmarks, which are whatever somebody has put there.
+"""Reads files of other benchmarks, untrusted as they are.
 
-This module owns that nothing but a regular file of a bounded size is read. What must never appear here: what is in it.
+This module owns the rule that only regular files of a bounded size are read. What must never appear here: the meaning of
+their content.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def decode_content_result(content: object, call: ProviderCall) -> Result:
     item = _item(content, RESULT)
     more = _properties(item)
     shot = expect_object("a screenshot", item.get("screenshot"))
-    told = openai.decode_result(
+    result = openai.decode_result(
         {
             "type": "computer_call_output",
             "call_id": item.get("call_id"),
@@ -178,7 +178,7 @@ def decode_content_result(content: object, call: ProviderCall) -> Result:
         call,
     )
     error, text = (None if more.get(key) is None else expect_string(key, more[key]) for key in ("error", "text"))
-    return replace(told, error=error, text=text, denied=more.get("denied") is True)
+    return replace(result, error=error, text=text, denied=more.get("denied") is True)
 
 
 def note(result: Result) -> str | None:

@@ -216,7 +216,7 @@ class ShellExecutor:
         """
 
         async def run_shell(command: str) -> list[Content]:
-            return [_told(await self.run(command))]
+            return [_content_of(await self.run(command))]
 
         return function_tool(
             func=run_shell,
@@ -228,7 +228,7 @@ class ShellExecutor:
         )
 
 
-def _told(result: ShellResult) -> Content:
+def _content_of(result: ShellResult) -> Content:
     """The text for the model, with the parts from which a connector makes its own form."""
     names = ("stdout", "stderr", "exit_code", "truncated", "timed_out")
     return Content.from_text(

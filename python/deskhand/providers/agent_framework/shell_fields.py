@@ -210,10 +210,10 @@ def shell_result_from(
     number, text, failed = _READERS[provider](item)
     if number is not None and number != call.id:
         raise UnsupportedAction(provider, f"the answer of {shown(number)}", f"that of {shown(call.id)} is needed")
-    said, told, status = ending_in(text)
+    said, outcome, status = ending_in(text)
     texts: dict[str, Any] = {"stderr" if failed else "stdout": said}
     # A failure without an exit code means that the command could not be run.
-    how = ShellOutcome("error" if failed and told == "success" else told)
+    how = ShellOutcome("error" if failed and outcome == "success" else outcome)
     return ShellResultContent(call_id=call.id or "", outcome=how, exit_code=status, **texts)
 
 

@@ -188,21 +188,21 @@ def decode_shell_result(payload: object, call: ShellCall) -> ShellAnswer:
     content = ShellResultContent.of(payload)
     if content.call_id != call.id:
         raise ActionError(f"this is the result of {shown(content.call_id)}, not of {shown(call.id)}")
-    told = _outcome(content.outcome)
+    outcome = _outcome(content.outcome)
     more = expect_object("additional_properties", content.additional_properties)
     error = None if more.get("error") is None else expect_string("error", more["error"])
     outputs: tuple[CommandResult, ...]
     if more.get("outputs") is not None:
         outputs = tuple(_output(expect_object("an output", item)) for item in expect_list("outputs", more["outputs"]))
     else:
-        outputs = _single(content, told, error, more, is_restart=call.restart)
-        if not outputs and error is None and told == "error":
+        outputs = _single(content, outcome, error, more, is_restart=call.restart)
+        if not outputs and error is None and outcome == "error":
             error = "the command failed"
     return ShellAnswer(call=call, outputs=outputs, error=error, denied=more.get("denied") is True)
 
 
 def _single(
-    content: ShellResultContent, told: Outcome, error: str | None, more: Mapping[str, Any], *, is_restart: bool
+    content: ShellResultContent, outcome: Outcome, error: str | None, more: Mapping[str, Any], *, is_restart: bool
 ) -> tuple[CommandResult, ...]:
     """The output of a single command, or none if no command was run."""
     stdout, stderr = _text(content.stdout), _text(content.stderr)
@@ -210,13 +210,13 @@ def _single(
         stderr = "" if stderr == error else stderr.removesuffix(f"\n{error}")
     code = None if content.exit_code is None else expect_int("exit_code", content.exit_code)
     silent = not (stdout or stderr) or (is_restart and stdout == RESTARTED)
-    if code is None and told in ("success", "error") and silent:
+    if code is None and outcome in ("success", "error") and silent:
         return ()
     # Other implementations may give an outcome without an exit code, or one that contradicts it: the worse of both counts.
-    if told == "success":
+    if outcome == "success":
         code = code or 0
-        told = command_outcome(code)
-    return (_result(stdout, stderr, code, told, more),)
+        outcome = command_outcome(code)
+    return (_result(stdout, stderr, code, outcome, more),)
 
 
 def _text(content: TextContent | None) -> str:
@@ -226,8 +226,8 @@ def _text(content: TextContent | None) -> str:
 def _output(item: Mapping[str, Any]) -> CommandResult:
     code = None if item.get("exit_code") is None else expect_int("exit_code", item["exit_code"])
     texts = expect_string("stdout", item.get("stdout")), expect_string("stderr", item.get("stderr"))
-    told = command_outcome(code) if item.get("outcome") is None else _outcome(item["outcome"])
-    return _result(*texts, code, told, item)
+    outcome = command_outcome(code) if item.get("outcome") is None else _outcome(item["outcome"])
+    return _result(*texts, code, outcome, item)
 
 
 def _result(stdout: str, stderr: str, code: int | None, how: Outcome, more: Mapping[str, Any]) -> CommandResult:

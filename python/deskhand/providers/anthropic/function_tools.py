@@ -72,7 +72,7 @@ def hand_over_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Ha
     With a desktop it is for `Anthropic`, with an `AsyncDesktop` for `AsyncAnthropic`.
 
     Args:
-        desktop: The model session of the computer's tool, or the desktop. Somebody must be able to answer: see
+        desktop: The model session of the computer's tool, or the desktop. A person must be able to answer: see
             `deskhand.watch`.
         options: As for `run`.
 

@@ -258,7 +258,7 @@ def run_hand_over(desktop: Desktop | ModelSession, payload: object, **options: U
     """Carry out one `tool_use` of `hand_over`: ask, and wait as long as it says, until a person has helped or declined.
 
     Args:
-        desktop: The model session of the computer's calls, or the desktop. Somebody must be able to answer: see
+        desktop: The model session of the computer's calls, or the desktop. A person must be able to answer: see
             `deskhand.watch`.
         payload: The block, as the SDK's object or as a dictionary.
         options: As for `run`.

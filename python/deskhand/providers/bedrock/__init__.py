@@ -85,7 +85,7 @@ def declare(
         version: The version of Anthropic's single tool; `VERSION` by default.
         shell: Declare the shell too.
         editor: The version of the text editor to declare too, one of `EDITORS`.
-        elements: Declare the tool `elements` too, by which the model reads what applications say that they show.
+        elements: Declare the tool `elements` too, by which the model reads the elements that applications report.
         options: As for `run`.
 
     Returns:

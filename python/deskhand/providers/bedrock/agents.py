@@ -284,8 +284,8 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
         return Result(call=call, acknowledged=acknowledged)
     text = expect_string("a text", expect_object("a TEXT", body["TEXT"]).get("body"))
     first, _, rest = text.partition("\n")
-    told = outcome_of(call, [first, rest] if rest else [first], None)
-    return Result(call=call, cursor=told.cursor, text=told.text, acknowledged=acknowledged)
+    outcome = outcome_of(call, [first, rest] if rest else [first], None)
+    return Result(call=call, cursor=outcome.cursor, text=outcome.text, acknowledged=acknowledged)
 
 
 def not_ours(payload: object, reason: str) -> Payload:

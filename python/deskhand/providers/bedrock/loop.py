@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PROVIDER = "bedrock"
 """The name of these calls' provider in policies and audit logs."""
 
-_NOBODY = "there is no such tool here: use the computer"
+_NO_SUCH_TOOL = "there is no such tool here: use the computer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _tool(model_session: ModelSession, tool: Mapping[str, Any], tools: _Tools) -
     if tools.elements and converse.is_elements(tool):
         return converse.encode_elements(model_session.read_elements(tool.get("input"), id=number))
     if not converse.is_computer(tool):
-        return converse.encode(_refused(model_session, _NOBODY, tools, number=number))
+        return converse.encode(_refused(model_session, _NO_SUCH_TOOL, tools, number=number))
     try:
         asked = converse.decode(tool, model_session.viewport, version=tools.version)
     except ActionError as error:
@@ -282,7 +282,7 @@ def _failed(answer: Mapping[str, Any]) -> bool:
 def _input(model_session: ModelSession, member: Mapping[str, Any], tools: _Tools) -> dict[str, Any]:
     model_session.refuse_words("Bedrock's agents")
     if "functionInvocationInput" not in member:
-        return agents.not_ours(member, _NOBODY)
+        return agents.not_ours(member, _NO_SUCH_TOOL)
     function = agents.function_of(member)
     try:
         if agents.is_computer(function):
@@ -295,7 +295,7 @@ def _input(model_session: ModelSession, member: Mapping[str, Any], tools: _Tools
             edit = agents.decode_editor(member)
             return agents.encode_editor(carry_out_edit(tools.editor, edit, provider=PROVIDER))
         else:
-            return agents.not_ours(member, _NOBODY)
+            return agents.not_ours(member, _NO_SUCH_TOOL)
     except ActionError as error:
         return agents.not_ours(member, str(error))
     return agents.encode(carry_out(model_session, asked, pictures=True))

@@ -297,25 +297,25 @@ class Commands:
 
     def list_dir(self, path: str) -> dict[str, Any]:
         """The names in a directory."""
-        return {"files": [name for name in self._told("ls", "-1AN", "--", path).split("\n") if name]}
+        return {"files": [name for name in self._output_of("ls", "-1AN", "--", path).split("\n") if name]}
 
     def get_file_size(self, path: str) -> dict[str, Any]:
         """A file's size in bytes."""
-        return {"size": int(self._told("stat", "-Lc", "%s", "--", path))}
+        return {"size": int(self._output_of("stat", "-Lc", "%s", "--", path))}
 
     def create_dir(self, path: str) -> dict[str, Any]:
         """Make a directory and its parents."""
-        self._told("mkdir", "-p", "--", path)
+        self._output_of("mkdir", "-p", "--", path)
         return {}
 
     def delete_file(self, path: str) -> dict[str, Any]:
         """Remove a file."""
-        self._told("rm", "--", path)
+        self._output_of("rm", "--", path)
         return {}
 
     def delete_dir(self, path: str) -> dict[str, Any]:
         """Remove an empty directory."""
-        self._told("rmdir", "--", path)
+        self._output_of("rmdir", "--", path)
         return {}
 
     def read_text(self, path: str) -> dict[str, Any]:
@@ -367,7 +367,7 @@ class Commands:
     def _asked(self, *words: object) -> bool:
         return self.desktop.machine.run(shlex.join(map(str, words))).exit_code == 0
 
-    def _told(self, *words: object) -> str:
+    def _output_of(self, *words: object) -> str:
         ended = self.desktop.machine.run(shlex.join(map(str, words)))
         if ended.exit_code != 0:
             raise UnsupportedAction(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand._core.extras import load
 from deskhand.errors import DeskhandError, shown
 from deskhand.providers.cua.commands import ALIASES, Commands
-from deskhand.providers.http_server import FOR_WEB_PAGES, UNKNOWN_KEY, HttpServer, log, parsed, told
+from deskhand.providers.http_server import FOR_WEB_PAGES, UNKNOWN_KEY, HttpServer, error_text, log, parsed
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -120,7 +120,7 @@ class _Server(HttpServer):
         except Exception as error:  # noqa: BLE001 # whatever it is, its client gets an answer, and the next one too
             if not isinstance(error, DeskhandError):
                 log.exception("the command %s failed", shown(command))
-            return _failure(told(error))
+            return _failure(error_text(error))
 
 
 def _failure(why: str) -> str:

@@ -113,10 +113,10 @@ def declare(
 
 
 def declare_elements(*, interactions: bool = False) -> JSONObject:
-    """The function `elements` as a request lists it, beside the computer: the model reads what applications say that they show.
+    """The function `elements` as a request lists it: the model reads the elements that applications report.
 
     Args:
-        interactions: As of `declare`.
+        interactions: As for `declare`.
     """
     description = describe_elements(by_reference=False, units="on the grid that your points are on")
     named = {"name": ELEMENTS, "description": description}
@@ -200,21 +200,21 @@ def run_elements(desktop: Desktop | ModelSession, payload: object, **options: Un
 
     Args:
         desktop: The model session that the computer's calls have, or the desktop.
-        payload: As of `run`.
-        options: As of `run`.
+        payload: As for `run`.
+        options: As for `run`.
 
     Returns:
-        The answer in the shape of the call. What cannot be read, is not allowed or failed is told there.
+        The answer, in the form of the call. If the call cannot be read, is not allowed or fails, the reason is in it.
 
     Raises:
-        DesktopLost: There is no desktop any more.
+        DesktopLost: The desktop is gone.
     """
     (answered,) = run_calls(desktop, [payload], elements=True, **options)
     return cast("JSONObject", answered)  # it has no picture
 
 
 async def run_elements_async(desktop: AnyDesktop, payload: object, **options: Unpack[SessionOptions]) -> JSONObject:
-    """As `run_elements`, as a coroutine; cancelling it stops the desktop at its next safe point."""
+    """Like `run_elements`, as a coroutine; cancelling it stops the desktop at its next safe point."""
     (answered,) = await run_calls_async(desktop, [payload], elements=True, **options)
     return cast("JSONObject", answered)  # it has no picture
 

@@ -231,8 +231,8 @@ def encode(result: Result, *, url: str = UNKNOWN_URL) -> Payload:
     expect("encode: result", result, Result)
     call = result.call
     extra: Mapping[str, Any] = call.extra
-    told = {"error": result.error, "text": result.text, "denied": "true" if result.denied else None}
-    response: dict[str, Any] = {"url": url, **{key: value for key, value in told.items() if value is not None}}
+    optional = {"error": result.error, "text": result.text, "denied": "true" if result.denied else None}
+    response: dict[str, Any] = {"url": url, **{key: value for key, value in optional.items() if value is not None}}
     if result.cursor is not None:
         at = on_grid(call.viewport).to_model(call.viewport.to_screen(result.cursor))
         response["cursor"] = [at.x, at.y]
@@ -277,7 +277,7 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
         raise ActionError(f"this answers call {shown(named)} and not {shown(call.id)}")
     response, picture = _interaction_read(found) if interaction else _response_read(found)
 
-    def told(key: str) -> str | None:
+    def text_of(key: str) -> str | None:
         return None if response.get(key) is None else expect_string(key, response[key])
 
     at = response.get("cursor")
@@ -285,8 +285,8 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
         call=call,
         picture=picture,
         cursor=None if at is None else _from_grid(expect_point("cursor", at), call.viewport),
-        error=told("error"),
-        text=told("text"),
+        error=text_of("error"),
+        text=text_of("text"),
         denied=response.get("denied") == "true",
         acknowledged=call.safety if response.get("safety_acknowledgement") == "true" else (),
     )
@@ -308,8 +308,8 @@ def _response_read(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], Picture
             Picture(data, media_type) if isinstance(data, bytes) else picture_of_base64(_usual(data), media_type)
         )
     response = found.get("response")
-    told = {} if response is None else expect_object("the response of an answer", response)
-    return told, one_picture(pictures)
+    fields = {} if response is None else expect_object("the response of an answer", response)
+    return fields, one_picture(pictures)
 
 
 def _usual(base64: object) -> object:

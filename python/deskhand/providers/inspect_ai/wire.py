@@ -165,10 +165,10 @@ def decode_result(payload: object, call: ProviderCall) -> Result:
             pictures.append(picture_of_url(part.get("image")))
         else:
             texts.append(expect_string("a text", part.get("text")))
-    return replace(_told(call, texts), picture=one_picture(pictures))
+    return replace(_outcome_of(call, texts), picture=one_picture(pictures))
 
 
-def _told(call: ProviderCall, texts: Sequence[str]) -> Result:
+def _outcome_of(call: ProviderCall, texts: Sequence[str]) -> Result:
     rest = list(texts)
     cursor = None
     if rest and call.steps and isinstance(call.steps[-1], act.CursorPosition):

@@ -100,7 +100,7 @@ def hand_over_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Ba
     """The tool `hand_over`, for use beside the others: the model asks a person for help (`Desktop.hand_over`).
 
     Args:
-        desktop: The model session of the other tools, or the desktop. Somebody must be able to answer: see `deskhand.watch`.
+        desktop: The model session of the other tools, or the desktop. A person must be able to answer: see `deskhand.watch`.
         options: As for `tools`.
 
     Raises:

@@ -47,7 +47,7 @@ def server(
         desktop: The desktop, which the caller closes.
         single: One tool for all actions instead of one for each.
         programs: Also a tool, `start`, that starts programs: on a local desktop they run on this machine. The policy judges it.
-        hand_over: Also a tool, `hand_over`, by which the model asks a person for help (`Desktop.hand_over`). Somebody must be
+        hand_over: Also a tool, `hand_over`, by which the model asks a person for help (`Desktop.hand_over`). A person must be
             able to answer: see `deskhand.watch`.
         options: As for `ModelSession`: size, settle, policy, ask.
 

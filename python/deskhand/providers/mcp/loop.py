@@ -65,10 +65,10 @@ def run(
         call = decode(payload, model_session.viewport)
         if call.name == START and not programs:
             raise UnsupportedAction(
-                "this server", START, "programs are started by whoever runs it (--start, --programs)"
+                "this server", START, "only its owner starts programs (--start), unless clients may (--programs)"
             )
         if call.name == HAND_OVER and not hand_over:
-            raise UnsupportedAction("this server", HAND_OVER, "whoever runs it has not offered that (hand_over=True)")
+            raise UnsupportedAction("this server", HAND_OVER, "its owner has not offered that (hand_over=True)")
     except ActionError as error:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
     return encode(model_session.carry_out(call))

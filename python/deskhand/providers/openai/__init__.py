@@ -162,7 +162,7 @@ def hand_over_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Fu
     """The function `hand_over` as an `agents.FunctionTool`: the model asks a person for help (`Desktop.hand_over`).
 
     Args:
-        desktop: The model session of `tool` or `computer`, or the desktop. Somebody must be able to answer: see
+        desktop: The model session of `tool` or `computer`, or the desktop. A person must be able to answer: see
             `deskhand.watch`.
         options: As for `computer`.
 

@@ -35,7 +35,7 @@ def run_hand_over(desktop: Desktop | ModelSession, payload: object, **options: U
     """Carry out a `function_call` of `hand_over`: ask, and wait as long as it says, until a person has helped or declined.
 
     Args:
-        desktop: The model session of the computer's calls, or the desktop. Somebody must be able to answer: see
+        desktop: The model session of the computer's calls, or the desktop. A person must be able to answer: see
             `deskhand.watch`.
         payload: The item of the response: plain data or the SDK's object.
         options: As for `run`.

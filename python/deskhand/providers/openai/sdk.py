@@ -64,17 +64,17 @@ ENVIRONMENT: Environment = "ubuntu"
 _log = logging.getLogger(__name__)
 
 
-class _Hands:
+class _ActionRunner:
     """How both kinds of computer carry out a call's actions, one after the other.
 
     Attributes:
         notes: The errors, by the ids of the calls.
-        told_ends: Whether `ended` is called after each call. Otherwise a screenshot counts as its end, which it usually is.
+        signals_end: Whether `ended` is called after each call. Otherwise a screenshot counts as its end, which it usually is.
     """
 
     def __init__(self) -> None:
         self.notes: dict[str, str] = {}
-        self.told_ends = False
+        self.signals_end = False
         self._failed: str | None = None
         self._left_out = 0
         self._unplaced: list[str] = []
@@ -105,7 +105,7 @@ class _Hands:
         except PolicyDenied as denied:
             self._fail(str(denied))
         self._shown = at.viewport
-        if not self.told_ends:
+        if not self.signals_end:
             self.ended()
         return picture.base64
 
@@ -158,7 +158,7 @@ def _check_acknowledged() -> None:
         frame = frame.f_back  # type: ignore[assignment] # None at the end
 
 
-class _Told:
+class _PreviewDeclaration:
     """The declaration of the preview's tool, for a computer in a session."""
 
     session: ModelSession
@@ -175,7 +175,7 @@ class _Told:
         return width, height
 
 
-class DesktopComputer(_Told, AsyncComputer):
+class DesktopComputer(_PreviewDeclaration, AsyncComputer):
     """A desktop as openai-agents' computer; see `deskhand.providers.openai.computer`."""
 
     def __init__(self, desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> None:
@@ -183,16 +183,16 @@ class DesktopComputer(_Told, AsyncComputer):
         self._there = async_model_session(desktop, **options)
         self.session: ModelSession = self._there.session
         self.session.refuse_words("openai-agents' computer")
-        self.hands: _Hands = _Hands()
+        self.runner: _ActionRunner = _ActionRunner()
 
     async def _act(self, **action: object) -> None:
         _check_acknowledged()
-        await self._there.run(lambda at: self.hands.act(at, action))
+        await self._there.run(lambda at: self.runner.act(at, action))
 
     async def screenshot(self) -> str:
         """The screen now, as base64 of a PNG file."""
         _check_acknowledged()
-        return await self._there.run(self.hands.look)
+        return await self._there.run(self.runner.look)
 
     async def click(self, x: int, y: int, button: Button, *, keys: list[str] | None = None) -> None:
         """Click a button, `keys` held."""
@@ -227,23 +227,23 @@ class DesktopComputer(_Told, AsyncComputer):
         await self._act(type="drag", path=_points(path), keys=keys)
 
 
-class SyncDesktopComputer(_Told, Computer):
+class SyncDesktopComputer(_PreviewDeclaration, Computer):
     """The same with blocking calls; see `deskhand.providers.openai.sync_computer`."""
 
     def __init__(self, desktop: Desktop | ModelSession, **options: Unpack[SessionOptions]) -> None:
         """Make a computer for a desktop; the options are `ModelSession`'s."""
         self.session: ModelSession = model_session(desktop, **options)
         self.session.refuse_words("openai-agents' computer")
-        self.hands: _Hands = _Hands()
+        self.runner: _ActionRunner = _ActionRunner()
 
     def _act(self, **action: object) -> None:
         _check_acknowledged()
-        self.hands.act(self.session, action)
+        self.runner.act(self.session, action)
 
     def screenshot(self) -> str:
         """The screen now, as base64 of a PNG file."""
         _check_acknowledged()
-        return self.hands.look(self.session)
+        return self.runner.look(self.session)
 
     def click(self, x: int, y: int, button: Button, *, keys: list[str] | None = None) -> None:
         """Click a button, `keys` held."""
@@ -284,11 +284,11 @@ def _points(path: list[tuple[int, int]]) -> list[dict[str, int]]:
 
 def tool(computer: DesktopComputer | SyncDesktopComputer) -> Tool:
     """See `deskhand.providers.openai.tool`."""
-    hands = computer.hands
-    hands.told_ends = True
+    runner = computer.runner
+    runner.signals_end = True
 
     def ended(context: ComputerToolCustomDataContext) -> dict[str, Any] | None:
-        text = hands.ended(context.tool_call.call_id)
+        text = runner.ended(context.tool_call.call_id)
         return None if text is None else {"error": text}
 
     hook = safety_check(computer.session.desktop)
@@ -322,22 +322,24 @@ def input_filter(target: Tool | DesktopComputer | SyncDesktopComputer) -> Filter
     computer = target.computer if isinstance(target, ComputerTool) else target
     if not isinstance(computer, DesktopComputer | SyncDesktopComputer):
         raise ActionError(f"input_filter takes a computer or a tool of deskhand's, not {shown(computer)}")
-    hands = computer.hands
+    runner = computer.runner
 
     def edit(data: CallModelData[object]) -> ModelInputData:
-        hands.ended()
+        runner.ended()
         given: list[Any] = list(data.model_data.input)
         outputs = [item["call_id"] for item in given if _is_output(item)]
         if outputs:
-            hands.place(outputs[-1])
+            runner.place(outputs[-1])
         items: list[Any] = []
         for item in given:
             if not _is_output(item):
                 items.append(item)
                 continue
             items.append({**item, "output": {**item["output"], "detail": "original"}})
-            if item["call_id"] in hands.notes:
-                items.append(message(f"The computer call was not carried out as asked: {hands.notes[item['call_id']]}"))
+            if item["call_id"] in runner.notes:
+                items.append(
+                    message(f"The computer call was not carried out as asked: {runner.notes[item['call_id']]}")
+                )
         return replace(data.model_data, input=items)
 
     return edit

@@ -36,11 +36,11 @@ def hand_over_tool(desktop: AnyDesktop, **options: Unpack[SessionOptions]) -> Fu
 
     async def ask(context: ToolContext[Any], arguments: str) -> list[ToolOutputText | ToolOutputImage]:
         result = await there.run(lambda at: hand_over(at, arguments, context.tool_call_id))
-        told: list[ToolOutputText | ToolOutputImage] = [ToolOutputText(text=result.error or result.text or "")]
+        parts: list[ToolOutputText | ToolOutputImage] = [ToolOutputText(text=result.error or result.text or "")]
         if result.error is None and result.picture is not None:
             # That SDK knows no `original`.
-            told.append(ToolOutputImage(image_url=result.picture.url, detail="high"))
-        return told
+            parts.append(ToolOutputImage(image_url=result.picture.url, detail="high"))
+        return parts
 
     return _tool(declare_hand_over(), ask)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
 
 _PYTHON_SECONDS, _SCRIPT_SECONDS, _LONGEST_SCRIPT = 30.0, 100.0, 1800.0
-# A program may have no window, such as socat, and nobody says so.
+# A program such as socat has no window, and does not report that.
 _LAUNCH_SECONDS = 3.0
 _OPEN_SECONDS, _DOWNLOAD_SECONDS, _LONGEST_VERIFICATION = 120.0, 320.0, 600.0
 _LARGEST_DOWNLOAD = 1 << 30
@@ -131,8 +131,8 @@ class Guest:
         if status != 0 and not error:
             error = f"Process exited with code {status}"
         both = "\n".join(part for part in (output, error) if part)
-        told = {"message": both, "need_more": False, "output": output, "error": error, "return_code": status}
-        return Answer({"status": "error" if status else "success", **told})
+        details = {"message": both, "need_more": False, "output": output, "error": error, "return_code": status}
+        return Answer({"status": "error" if status else "success", **details})
 
     def run_bash_script(self, given: Mapping[str, Any]) -> Answer:
         """Run a script with bash; its errors are in its output."""
@@ -294,8 +294,8 @@ class Guest:
 
     def wallpaper(self, _: Mapping[str, Any]) -> Answer:
         """The picture that the settings of GNOME name as wallpaper."""
-        told = self.machine.ask("gsettings", "get", *_WALLPAPER)
-        path = (told or "").strip().strip("'").removeprefix("file://")
+        setting = self.machine.ask("gsettings", "get", *_WALLPAPER)
+        path = (setting or "").strip().strip("'").removeprefix("file://")
         data = self.machine.read(path) if path else None
         if data is None:
             return Answer({"error": "Wallpaper file not found"}, 404)

@@ -131,7 +131,7 @@ class GuestMachine:
         self.desktop.operate(operation, lambda: _write(Path(path), data))
 
     def tree(self, name: str) -> dict[str, object] | None:
-        """What is in a directory and below it, as OSWorld's server tells it; None if it is no directory.
+        """What is in a directory and below it, in the form of OSWorld's server; None if it is no directory.
 
         Raises:
             BackendError: There is too much in it.

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from deskhand._core.extras import load
 from deskhand.desktop.operations import Operation
 from deskhand.errors import ActionError, DeskhandError, PolicyDenied, UnsupportedAction
-from deskhand.providers.http_server import FOR_WEB_PAGES, UNKNOWN_KEY, HttpServer, log, parsed, told
+from deskhand.providers.http_server import FOR_WEB_PAGES, UNKNOWN_KEY, HttpServer, error_text, log, parsed
 from deskhand.providers.osworld.guest import Answer, Guest
 from deskhand.providers.osworld.guest_machine import LARGEST_FILE
 from deskhand.providers.osworld.screen_recording import ScreenRecording
@@ -144,7 +144,7 @@ class _Server(HttpServer):
             except Exception as error:  # noqa: BLE001 # whatever it is, its client gets an answer in the form that it reads
                 if not isinstance(error, DeskhandError):
                     log.exception("the request %s failed", request.url.path)
-                why = told(error)
+                why = error_text(error)
                 return self.json({"status": "error", "message": why, "error": why}, _code(error))
 
         return handle

@@ -58,7 +58,7 @@ def decode_source(source: str, viewport: Viewport, pointer: Point | None = None)
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ActionError(f"this is not Python: {str(error)[:200]}") from None
-    hand = _Hand(viewport, pointer)
+    hand = _PyAutoGui(viewport, pointer)
     steps: list[Step] = []
     for statement in tree.body:
         try:
@@ -71,7 +71,7 @@ def decode_source(source: str, viewport: Viewport, pointer: Point | None = None)
     return tuple(steps)
 
 
-def _steps(statement: ast.stmt, hand: _Hand) -> Sequence[Step]:
+def _steps(statement: ast.stmt, hand: _PyAutoGui) -> Sequence[Step]:
     match statement:
         case ast.Import(names=names) if all(
             name.name in _MODULES and name.asname in (None, name.name) for name in names
@@ -86,7 +86,7 @@ def _steps(statement: ast.stmt, hand: _Hand) -> Sequence[Step]:
     raise ActionError(f"only calls of pyautogui and time.sleep are carried out, not {shown(ast.unparse(statement))}")
 
 
-def _called(module: str, name: str, call: ast.Call, hand: _Hand) -> Sequence[Step]:
+def _called(module: str, name: str, call: ast.Call, hand: _PyAutoGui) -> Sequence[Step]:
     function = getattr(hand, name, None) if module == "pyautogui" and name in _FUNCTIONS else None
     if module == "time" and name == "sleep":
         function = hand.sleep
@@ -112,7 +112,7 @@ def _value(node: ast.expr) -> object:
     return ast.literal_eval(node)
 
 
-class _Hand:
+class _PyAutoGui:
     """PyAutoGUI's functions, with their names and parameters; each returns its actions."""
 
     def __init__(self, viewport: Viewport, pointer: Point | None) -> None:
@@ -243,7 +243,9 @@ class _Hand:
         return (a.TakeScreenshot(),)
 
 
-_FUNCTIONS = {name: inspect.signature(function) for name, function in vars(_Hand).items() if not name.startswith("_")}
+_FUNCTIONS = {
+    name: inspect.signature(function) for name, function in vars(_PyAutoGui).items() if not name.startswith("_")
+}
 
 
 def _pair(value: object) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ export class Cards {
     this.send = send;
     this.take = take;
     this.place = get("waiting");
-    /** @type {Map<string, {told: string, card: HTMLElement}>} */
+    /** @type {Map<string, {content: string, card: HTMLElement}>} */
     this.cards = new Map();
   }
 
@@ -24,7 +24,7 @@ export class Cards {
   }
 
   /**
-   * Show what waits now. A card that has not changed is not touched: somebody may be about to press one of its buttons.
+   * Show what waits now. A card that has not changed stays: a person may be about to press one of its buttons.
    * @param {State} state
    */
   show(state) {
@@ -46,13 +46,13 @@ export class Cards {
       this.cards.delete(name);
     }
     wanted.forEach(([name, about, make], index) => {
-      const told = JSON.stringify(about);
+      const content = JSON.stringify(about);
       const known = this.cards.get(name);
-      if (known?.told === told && known.card === this.place.children[index]) return;
-      const card = known?.told === told ? known.card : make();
+      if (known?.content === content && known.card === this.place.children[index]) return;
+      const card = known?.content === content ? known.card : make();
       if (known && known.card !== card) known.card.remove();
       this.place.insertBefore(card, this.place.children[index] ?? null);
-      this.cards.set(name, { told, card });
+      this.cards.set(name, { content, card });
     });
   }
 

@@ -59,14 +59,14 @@ export function draw(tag, attributes) {
  */
 export function toast(text, kind = "error") {
   const place = get("toasts");
-  const told = make("div", `toast ${kind}`, make("span", "", text));
-  told.append(button("×", "quiet", () => told.remove()));
-  told.lastElementChild?.setAttribute("aria-label", "Close this message");
+  const message = make("div", `toast ${kind}`, make("span", "", text));
+  message.append(button("×", "quiet", () => message.remove()));
+  message.lastElementChild?.setAttribute("aria-label", "Close this message");
   // The same once more is not another one.
   if (place.lastElementChild?.firstElementChild?.textContent === text) place.lastElementChild.remove();
-  place.append(told);
+  place.append(message);
   while (place.children.length > 4) place.firstElementChild?.remove();
-  setTimeout(() => told.remove(), kind === "error" ? 12000 : 5000);
+  setTimeout(() => message.remove(), kind === "error" ? 12000 : 5000);
 }
 
 /**

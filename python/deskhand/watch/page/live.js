@@ -137,7 +137,7 @@ export class Live {
   lost() {
     if (this.hadControl) {
       toast("You do not have control any more.", "note");
-      // Without a connection this is not told.
+      // Without a connection the page does not learn this.
       get("hands").hidden = true;
       get("take").textContent = "Take control";
     }
@@ -188,7 +188,7 @@ export class Live {
     get("stop").hidden = !state.agent || state.stopped || !(controls || state.scopes.includes("approve"));
     get("unknown").hidden = state.agent;
     get("unknown").textContent = "The agent of this desktop runs in another process: what it does is seen on the picture only.";
-    const curtain = state.hidden ? `${holder?.by ?? "Somebody"} has control privately: the desktop is not shown.` : state.loss;
+    const curtain = state.hidden ? `${holder?.by ?? "Someone"} has control privately: the desktop is not shown.` : state.loss;
     get("curtain").textContent = curtain;
     get("curtain").hidden = !curtain;
     if (state.hidden) {

@@ -23,14 +23,14 @@ export async function begin() {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ token }),
     });
-    const told = await answer.json();
+    const content = await answer.json();
     if (answer.ok) {
-      localStorage.setItem(KEY, told.key);
-      return told;
+      localStorage.setItem(KEY, content.key);
+      return content;
     }
     // Who loads a link twice has a session from the first time.
     const known = await find();
-    return typeof known === "string" ? told.detail : known;
+    return typeof known === "string" ? content.detail : known;
   }
   return find();
 }
@@ -38,8 +38,8 @@ export async function begin() {
 /** @returns {Promise<Session | string>} */
 export async function find() {
   const answer = await fetch("session", { headers: { "X-Deskhand-Key": key() } });
-  const told = await answer.json();
-  return answer.ok ? told : told.detail;
+  const content = await answer.json();
+  return answer.ok ? content : content.detail;
 }
 
 /**

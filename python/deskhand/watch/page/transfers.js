@@ -1,4 +1,4 @@
-// Files and pictures on their way to the desktop: one at a time, each in pieces, and what is told of them meanwhile.
+// Files and pictures on their way to the desktop: one at a time, each in pieces, with their progress.
 
 import { button, get, toast } from "./dom.js";
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from deskhand._core.sizes import PictureSize
     from deskhand.episodes.play.episode import Episode
 
-__all__ = ["chosen", "made", "seat", "tell"]
+__all__ = ["chosen", "made", "make_session", "tell"]
 
 _MODEL = "DESKHAND_MODEL"
 # Tokens: a window with a hundred elements, or what a dialog changes.
 _ELEMENTS_BUDGET = 1500
 
 
-def seat(episode: Episode, provider: str, *, elements: bool, size: PictureSize | None = None) -> ModelSession:
+def make_session(episode: Episode, provider: str, *, elements: bool, size: PictureSize | None = None) -> ModelSession:
     """The session that an agent's model has for an episode."""
     budget = _ELEMENTS_BUDGET if elements else None
     return ModelSession(episode.desktop, size=size, provider=provider, elements_budget=budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, seat, tell
+from deskhand.episodes.play.loops import chosen, made, make_session, tell
 from deskhand.providers import agent_framework as deskhand_agent_framework
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def agent(model: str | None = None, client: Any = None, *, elements: bool = Fals
     made("agent-framework", chat)
 
     async def act(episode: Episode) -> str:
-        model_session = seat(episode, "agent_framework", elements=elements, size="openai")
+        model_session = make_session(episode, "agent_framework", elements=elements, size="openai")
         api = chat()
         worker = sdk.Agent(client=api, tools=[api.get_computer_tool()])
         session = worker.create_session()

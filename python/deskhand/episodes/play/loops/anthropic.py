@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, seat, tell
+from deskhand.episodes.play.loops import chosen, made, make_session, tell
 from deskhand.providers import anthropic as deskhand_anthropic
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def agent(model: str | None = None, client: Any = None, *, elements: bool = Fals
 
     def act(episode: Episode) -> str:
         size = deskhand_anthropic.tier(name)
-        model_session = seat(episode, "anthropic", elements=elements, size=size)
+        model_session = make_session(episode, "anthropic", elements=elements, size=size)
         tools: list[Any] = [deskhand_anthropic.toolset(model_session, confirm=lambda _: True)]
         if elements:
             tools.append(deskhand_anthropic.elements_tool(model_session))

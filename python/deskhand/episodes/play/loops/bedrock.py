@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, seat, tell
+from deskhand.episodes.play.loops import chosen, made, make_session, tell
 from deskhand.providers import bedrock
 from deskhand.providers.anthropic.loop import SIZE
 
@@ -23,7 +23,7 @@ def agent(model: str | None = None, client: Any = None, *, elements: bool = Fals
 
     def act(episode: Episode) -> str:
         messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": episode.instruction}]}]
-        model_session = seat(episode, "bedrock", elements=elements, size=SIZE)
+        model_session = make_session(episode, "bedrock", elements=elements, size=SIZE)
         tools = bedrock.declare(model_session, elements=elements)
         while True:
             answer = api.converse(modelId=name, messages=messages, **tools)

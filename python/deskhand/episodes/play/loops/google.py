@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, seat, tell
+from deskhand.episodes.play.loops import chosen, made, make_session, tell
 from deskhand.providers import google as deskhand_google
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def agent(model: str | None = None, client: Any = None, *, elements: bool = Fals
     name = chosen(model, _MODEL)
 
     def act(episode: Episode) -> str | None:
-        model_session = seat(episode, "google", elements=elements)
+        model_session = make_session(episode, "google", elements=elements)
         picture = types.Part.from_bytes(data=model_session.look().data, mime_type="image/png")
         contents = [types.Content(role="user", parts=[types.Part(text=episode.instruction), picture])]
         functions = [deskhand_google.declare_elements()] if elements else []

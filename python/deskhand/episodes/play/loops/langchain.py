@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, seat, tell
+from deskhand.episodes.play.loops import chosen, made, make_session, tell
 from deskhand.providers import langchain as deskhand_langchain
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def agent(model: str | None = None, client: Any = None, *, elements: bool = Fals
     chat = client or made("langchain", lambda: _chat(name))
 
     def act(episode: Episode) -> str:
-        model_session = seat(episode, "langchain", elements=elements, size="openai")
+        model_session = make_session(episode, "langchain", elements=elements, size="openai")
         tools = {tool.name: tool for tool in deskhand_langchain.tools(model_session)}
         bound = chat.bind_tools(list(tools.values()))
         said: list[Any] = [messages.HumanMessage(episode.instruction)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.extras import load
-from deskhand.episodes.play.loops import chosen, made, seat, tell
+from deskhand.episodes.play.loops import chosen, made, make_session, tell
 from deskhand.providers import openai as deskhand_openai
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def agent(model: str | None = None, client: Any = None, *, elements: bool = Fals
     name = chosen(model, _MODEL)
 
     def act(episode: Episode) -> str:
-        model_session = seat(episode, "openai", elements=elements, size="openai")
+        model_session = make_session(episode, "openai", elements=elements, size="openai")
         functions = [deskhand_openai.declare_elements()] if elements else []
         request: dict[str, Any] = {
             "model": name,

@@ -58,7 +58,7 @@ _OBJECT_STORE = 128 << 20
 _LONGEST_LINE = 300
 
 
-class _AnotherLife(Exception):
+class _Restarted(Exception):
     """The process was restarted since it gave its name."""
 
 
@@ -110,7 +110,7 @@ class DesktopHost:
             name: The result of `open`.
         """
         if self._worker is None or self._worker.name != name:
-            raise _AnotherLife
+            raise _Restarted
         self._news.put_nowait(None)
         mine = self._news = asyncio.Queue()
         if self._running is None:
@@ -260,7 +260,7 @@ class RayEngine:
                 async for reference in host.play.options(num_returns="streaming").remote(name):
                     tell(await reference)
             except self._actors.RayTaskError as error:
-                if not isinstance(error.cause, _AnotherLife):
+                if not isinstance(error.cause, _Restarted):
                     raise error.cause from None
             except self._actors.ActorUnavailableError:
                 # The process or the node has died, or the network is slow: the next answer shows which.

@@ -63,7 +63,7 @@ class Entry:
     Attributes:
         folder: Its path.
         file: Its `task.toml`; None if the folder is broken.
-        instruction: What the agent is told.
+        instruction: The agent's instruction.
         script: Its `tests/test.sh`.
         solved: Whether it has a solution.
         digests: A digest of each part, by name.

@@ -42,8 +42,8 @@ def score_of(name: str, file: str, data: bytes) -> tuple[float, Mapping[str, flo
         raise TaskError(name, f"{file} is {shown(found)}", f"it must be an object of 1 to {_MOST} rewards")
     rewards = {_named(name, file, key): _number(name, f"{file}: {key}", value) for key, value in found.items()}
     if _SCORE not in rewards and len(rewards) > 1:
-        told = ", ".join(list(rewards)[:5])
-        raise TaskError(name, f"{file} has several rewards and none that is called {_SCORE}: {told}")
+        names = ", ".join(list(rewards)[:5])
+        raise TaskError(name, f"{file} has several rewards and none that is called {_SCORE}: {names}")
     score = rewards[_SCORE] if _SCORE in rewards else next(iter(rewards.values()))
     if not 0 <= score <= 1:
         raise TaskError(name, f"{file}: the reward is {score:g}", "a score is 0 to 1")

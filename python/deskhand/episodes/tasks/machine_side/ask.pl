@@ -8,8 +8,8 @@ use IO::Socket::INET;
 
 my ($seconds, $file, $path, $message) = @ARGV;
 alarm($seconds);
-open(my $told, "<", $file) or exit 99;
-my $port = <$told> // exit 99;
+open(my $port_file, "<", $file) or exit 99;
+my $port = <$port_file> // exit 99;
 chomp $port;
 my $browser = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port") or exit 99;
 

@@ -30,8 +30,8 @@ def close_tabs(context: TaskContext, profile: str, urls: Sequence[str]) -> None:
         EpisodeError: The browser does not answer.
     """
     wanted = {_plain(url) for url in urls}
-    told = json.loads(_ask(context, profile, "/json"))
-    for tab in told:
+    tabs = json.loads(_ask(context, profile, "/json"))
+    for tab in tabs:
         if tab.get("type") == "page" and _plain(str(tab.get("url", ""))) in wanted:
             _ask(context, profile, f"/json/close/{tab['id']}")
 

@@ -23,7 +23,7 @@ KINDS = ("broken", "login", "network", "rights", "differs", "application", "file
 UPSTREAM = {
     "runs": "the same, in a virtual machine with Ubuntu, GNOME and Chrome",
     "broken": "fails too: the file is no task",
-    "login": "logs in with an account that whoever evaluates has made for Google Drive or the website",
+    "login": "logs in with an account that the evaluator has created for Google Drive or the website",
     "network": "reaches the web, through a proxy where the task asks for one; what the pages say changes with time",
     "rights": "has a user with sudo, whose password the task's commands know",
     "differs": "has a sound card and a browser's port that is open to the evaluator; its repository has evaluators that its "
@@ -96,7 +96,7 @@ def _differences(needs: Needs, facts: Facts, table: Table) -> list[Reason]:
 def only_in_containers(needs: Needs) -> list[str]:
     """Why a task cannot run on a local desktop, whatever is installed; empty if it can."""
     reasons = {
-        "it tells the agent of /home/user, which only containers have": needs.home,
+        "its instruction names /home/user, which only containers have": needs.home,
         "VLC would answer its evaluator at a port of this machine, where only containers have their own": (
             "vlc_port" in needs.environment
         ),

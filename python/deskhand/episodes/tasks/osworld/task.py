@@ -1,4 +1,4 @@
-"""A task of OSWorld as a `Task`: what an agent is told, how its desktop is set up, and the score that upstream gives it.
+"""A task of OSWorld as a `Task`: the agent's instruction, the set-up of its desktop, and the score that upstream gives it.
 
 This module owns how the parts beside it are joined. What must never appear here: a step, and an evaluator.
 """

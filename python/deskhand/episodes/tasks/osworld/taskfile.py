@@ -51,7 +51,7 @@ class TaskFile:
     Attributes:
         id: Its id, which is the name of its file.
         domain: Its folder, such as `libreoffice_calc`.
-        instruction: What the agent is told.
+        instruction: The agent's instruction.
         apps: The applications that it names.
         setup: The steps before the agent's part.
         post: The steps before the evaluation.

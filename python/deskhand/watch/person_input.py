@@ -1,6 +1,6 @@
-"""What a person does on a desktop that they have control of, in order, in a thread of its own.
+"""The input of a person who has control of a desktop, sent in order by a thread of its own.
 
-This module owns the queue between a page and the hold, and the end of a hold whose person does nothing any more.
+This module owns the queue between a page and the hold, and ends a hold after a time without input.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST_ERROR = 500
 _ENDED = "you do not have control of this desktop any more"
 
 
-class Hands:
+class PersonInput:
     """The input of one viewer who has control."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Hands:
         # The last thing that the page sent.
         self._upload: Upload | None = None
         self._uploads = 0
-        self._thread = threading.Thread(target=self._run, name="deskhand-hands", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="deskhand-person-input", daemon=True)
         self._thread.start()
 
     @property
@@ -119,7 +119,7 @@ class Hands:
             upload.accept()
 
     def touch(self) -> None:
-        """The person does something, which takes long."""
+        """Count an action of the person that takes long, such as a transfer, as input."""
         self._used = self._clock()
 
     def put_upload(self, upload: Upload) -> None:
@@ -127,7 +127,7 @@ class Hands:
         if upload.kind == "picture":
             self.put({"type": "picture", "upload": upload})
             return
-        # A policy may ask about a file for long, and input goes on meanwhile.
+        # A policy may take long to ask about a file, and input goes on meanwhile.
         threading.Thread(target=self._store, args=(upload,), name="deskhand-files", daemon=True).start()
 
     def end(self, note: str) -> None:
@@ -159,7 +159,7 @@ class Hands:
             if idle:
                 self._stop()
                 with contextlib.suppress(DeskhandError):
-                    self._hold.release(f"nothing was done for {self._idle:g} s")
+                    self._hold.release(f"there was no input for {self._idle:g} s")
             if idle or not self._hold.active:
                 self._stop()
                 self._ended()

@@ -10,7 +10,7 @@ from deskhand.pool.scheduler import (
     LONGEST_PAUSE,
     Check,
     End,
-    Order,
+    PoolAction,
     PoolScheduler,
     Refuse,
     Reset,
@@ -23,7 +23,7 @@ PERIOD = 1.0
 
 
 class Life(RuleBasedStateMachine):
-    """Callers, desktops and failures in any order; the orders are carried out at any later time."""
+    """Callers, desktops and failures in any order; the actions are carried out at any later time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Life(RuleBasedStateMachine):
         # What a reader of the rules would keep: who waits in which order, who has which desktop, what is under way.
         self.waiting: list[int] = []
         self.users: dict[int, int] = {}
-        self.under_way: dict[int, type[Order]] = {}
+        self.under_way: dict[int, type[PoolAction]] = {}
         self.idle: set[int] = set()
         self.failed_in_a_row = 0
         self.failed_at = 0.0
@@ -42,8 +42,8 @@ class Life(RuleBasedStateMachine):
         self.plan()
 
     def plan(self) -> None:
-        for order in self.scheduler.plan(self.now):
-            match order:
+        for action in self.scheduler.plan(self.now):
+            match action:
                 case Serve(ticket, slot):
                     assert ticket == self.waiting.pop(0), "not first come, first served"
                     self.idle.remove(slot)
@@ -57,13 +57,13 @@ class Life(RuleBasedStateMachine):
                     assert not self.failed_in_a_row or self.now > self.failed_at, "again at once"
                     self.under_way[slot] = Start
                 case _:
-                    self.idle.discard(order.slot)
-                    assert order.slot not in self.under_way
-                    assert order.slot not in self.users.values(), f"{order} of one that is used"
-                    self.under_way[order.slot] = type(order)
+                    self.idle.discard(action.slot)
+                    assert action.slot not in self.under_way
+                    assert action.slot not in self.users.values(), f"{action} of one that is used"
+                    self.under_way[action.slot] = type(action)
         starting = [slot for slot, what in self.under_way.items() if what is Start]
         assert len(starting) <= self.parallel
-        assert self.scheduler.plan(self.now) == [], "an order was given twice"
+        assert self.scheduler.plan(self.now) == [], "an action was given twice"
 
     @precondition(lambda self: not self.closed)
     @rule()
@@ -186,9 +186,9 @@ class Life(RuleBasedStateMachine):
 TestLife = Life.TestCase
 
 
-def _run(scheduler: PoolScheduler, now: float) -> list[Order]:
+def _run(scheduler: PoolScheduler, now: float) -> list[PoolAction]:
     """Carry out everything but launches at once."""
-    return [order for order in scheduler.plan(now) if isinstance(order, Start | Refuse | Serve)]
+    return [action for action in scheduler.plan(now) if isinstance(action, Start | Refuse | Serve)]
 
 
 def test_those_who_wait_are_started_for_together_and_spare_ones_singly() -> None:
