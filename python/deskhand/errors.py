@@ -37,7 +37,8 @@ I/O, so that every other module may import it. What must never appear here: a re
 about what an error means to a provider, or a secret (a password, typed text) in a message.
 
 No other error leaves a public call, except for Python's own: a `TypeError` for a call that Python cannot make, a `KeyError` of
-a mapping, and what a function of the caller's raises. A wait that is over is a `DeskhandTimeout`, except for a connection
+a mapping, and what a function of the caller's raises. A call that `Desktop.interrupt` ends raises `deskhand.Interrupted`, which
+like `KeyboardInterrupt` is not an `Exception`. A wait that is over is a `DeskhandTimeout`, except for a connection
 (`ConnectFailed`) and a start (`LaunchFailed`), which have then failed for good.
 
 An argument of a wrong type or value is an `ActionError` (`deskhand._core.arguments` has the checks); a `TypeError` says only

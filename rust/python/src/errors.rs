@@ -27,7 +27,7 @@ pyo3::create_exception!(
     deskhand._native,
     Interrupted,
     PyBaseException,
-    "A wait was stopped through interrupt(). Like asyncio's CancelledError it is no Exception: nobody handles it by accident."
+    "The call was ended by interrupt(), from another thread. It is not an Exception, so `except Exception` does not catch it."
 );
 
 thread_local! {
