@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from types import FunctionType
 from typing import TYPE_CHECKING, Self
 
 from deskhand._core.arguments import expect_seconds, expect_text
@@ -211,7 +212,10 @@ class Handle:
         self._view.ungated(release)
 
     def interrupt(self) -> None:
-        """From another thread: stop the call under way. It releases what it holds and raises."""
+        """From another thread: end the call under way. It releases what it holds pressed and raises `deskhand.Interrupted`.
+
+        A command under way returns instead, with the outcome `cancelled`. Later calls are not affected; see `stop`.
+        """
         self._core.interrupt()
 
     def _interrupt(self, caller: object) -> None:
@@ -256,3 +260,9 @@ class Handle:
         """
         core = lifecycle.renew(self._core)
         return self._seen(core, core.interceptors)
+
+
+# Python's own `TypeError` of a wrong call has this name, and users know the class `Desktop`.
+for _name, _member in tuple(vars(Handle).items()):
+    if isinstance(_member, FunctionType):
+        _member.__qualname__ = f"Desktop.{_name}"
