@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Size
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.operations import Interceptor
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
     from deskhand.machine.processes import Programs
     from deskhand.machine.shell import Shell
 
@@ -99,7 +99,7 @@ class Core:
         guard: Callable[[], Programs] | None,
         environment: Mapping[str, str] | None,
         owns_processes: bool,
-        inside: Inside | None,
+        inside: DesktopMachine | None,
         view_only: bool,
         on_close: Sequence[Callable[[], None]],
         renew: Callable[[], Core] | None,
@@ -260,7 +260,7 @@ class Core:
         if self.view_only:
             raise UnsupportedAction(f"a desktop opened with view_only=True ({self.backend.name})", what)
 
-    def machine(self, what: str) -> Inside:
+    def machine(self, what: str) -> DesktopMachine:
         """The desktop's own machine, which `what` is about.
 
         Raises:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deskhand._native import Screen
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.watcher import Watch
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
 
 # Seconds: for one reading within a wait, and between two of them.
 _ONE_READ = 1.0
@@ -56,7 +56,7 @@ class ElementReader:
     )
 
     def __init__(
-        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: Inside | None = None
+        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: DesktopMachine | None = None
     ) -> None:
         """Of a desktop whose programs get `environment`, here or on a machine of its own; nothing is connected yet."""
         self._backend = backend

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.control_state import Holding
     from deskhand.desktop.operations import Interceptor
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
     from deskhand.machine.processes import Programs
 
 _STOP_LIMIT = 5.0
@@ -47,7 +47,7 @@ class Handle:
         guard: Callable[[], Programs] | None = None,
         environment: Mapping[str, str] | None = None,
         owns_processes: bool = False,
-        inside: Inside | None = None,
+        inside: DesktopMachine | None = None,
         view_only: bool = False,
         on_close: Sequence[Callable[[], None]] = (),
         renew: Callable[[], Handle] | None = None,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deskhand.backends.protocols import Backend
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
 
 MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, DeskhandTimeout)
 # Seconds for which a desktop that is to be made as new, or handed over, is checked for a loss.
@@ -33,7 +33,7 @@ _ALIVE_LIMIT = 1.0
 class Losable(Protocol):
     """What a loss is about: a desktop's core."""
 
-    inside: Inside | None
+    inside: DesktopMachine | None
 
     @property
     def orphaned(self) -> bool:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.watcher import Watch
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
 
 _STATES = frozenset({"enabled", "sensitive", "showing", "visible"})
 # Pixels of a picture that the library gets at once: its memory grows with them, and nothing stops it before it has found their
@@ -52,7 +52,7 @@ class ScreenReader:
     __slots__ = ("_known", "_no_tree", "_texts", "_tree", "_tree_read", "_version")
 
     def __init__(
-        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: Inside | None = None
+        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: DesktopMachine | None = None
     ) -> None:
         """As `ElementReader`; nothing is connected or loaded yet."""
         self._tree = ElementReader(backend, watch, environment, inside)

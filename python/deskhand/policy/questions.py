@@ -299,7 +299,7 @@ class Questions:
 
         return end
 
-    # --- inside ---
+    # --- internal ---
 
     def _question(self, context: Context, details: tuple[tuple[str, str], ...], *, repeatable: bool) -> Question:
         now = self._wall()
