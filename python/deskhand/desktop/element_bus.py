@@ -80,7 +80,7 @@ def connect_inside(
         try:
             entered = inside.enter_accessibility()
         except ConnectFailed as error:
-            # Nobody waited for it when the desktop was started.
+            # It was not waited for when the desktop was started.
             if clock() >= deadline:
                 raise BackendError(f"cannot reach the accessibility bus: {error.reason}") from error
             rest(_POLL)

@@ -1,4 +1,4 @@
-"""`Handle`: a desktop's object, whatever is done on the desktop: how it is made, what it is, and how it ends.
+"""`Handle`: the part of `Desktop` that is no operation on the screen: how it is made, what it is, and how it ends.
 
 `Desktop` is a handle with operations.
 """

@@ -54,7 +54,7 @@ pub(crate) fn interrupt() -> Interrupt {
 }
 
 fn interrupted() -> PyErr {
-    RAISED.take().unwrap_or_else(|| Interrupted::new_err("the wait was stopped"))
+    RAISED.take().unwrap_or_else(|| Interrupted::new_err("this call was stopped"))
 }
 
 /// Does `work`, in which a panic, a bug, becomes an error like others. pyo3's `PanicException` is not an `Exception`, so callers miss

@@ -329,7 +329,7 @@ class _Output:
                 else:
                     self.errors += data[: max(0, ROOM_FOR_SCRIPTS - len(self.errors))]
             if time.monotonic() > deadline:
-                raise DeskhandTimeout(f"copying {self._what}: nothing came for {HELPER_LIMIT:g} s")
+                raise DeskhandTimeout(f"copying {self._what}: the container sent nothing for {HELPER_LIMIT:g} s")
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
         return taken
 
