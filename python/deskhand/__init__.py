@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from deskhand._core.settle import Reason as Reason, Settle as Settle
     from deskhand._core.sizes import Fit as Fit
     from deskhand._core.window import Window as Window
-    from deskhand._native import __version__ as __version__
+    from deskhand._native import Interrupted as Interrupted, __version__ as __version__
     from deskhand.actions import (
         Action as Action,
         BackClick as BackClick,
@@ -149,7 +149,7 @@ _HOMES = {
     "_core.settle": "Reason Settle",
     "_core.sizes": "Fit",
     "_core.window": "Window",
-    "_native": "__version__",
+    "_native": "Interrupted __version__",
     "actions": (
         "Action BackClick CursorPosition DoubleClick Drag ForwardClick KeyHold KeyPress LeftClick "
         "LeftMouseDown LeftMouseUp MiddleClick MouseDown MouseUp Move PressKeys ReleaseKeys RightClick Scroll "

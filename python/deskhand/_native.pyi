@@ -38,7 +38,10 @@ def base64(data: bytes) -> str: ...
 def forked() -> None: ...
 
 class Interrupted(BaseException):
-    """A wait was stopped through `interrupt`; like asyncio's CancelledError it is no Exception."""
+    """The call was ended by `Desktop.interrupt`, from another thread. What it held pressed has been released.
+
+    Like `KeyboardInterrupt` and asyncio's `CancelledError` it is not an `Exception`, so `except Exception` does not catch it.
+    """
 
 _Application: TypeAlias = tuple[str, str, str, int, str]
 _Element: TypeAlias = tuple[

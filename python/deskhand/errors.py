@@ -20,7 +20,7 @@
     ├── LaunchFailed               what was awaited, how long, and the tail of the log
     ├── ImagingError               a frame could not be encoded, decoded or scaled
     ├── PolicyDenied               the action is valid, and not allowed here
-    ├── DesktopHeld                somebody else has control of the desktop; carries who, and since when
+    ├── DesktopHeld                a person has control of the desktop; carries who, and since when
     ├── DeskhandTimeout            what was waited for did not come in time; a TimeoutError too
     │   └── PoolExhausted          no desktop of a pool was free
     ├── ExpectationFailed          an element is not as a test expects; an AssertionError too
@@ -37,7 +37,8 @@ I/O, so that every other module may import it. What must never appear here: a re
 about what an error means to a provider, or a secret (a password, typed text) in a message.
 
 No other error leaves a public call, except for Python's own: a `TypeError` for a call that Python cannot make, a `KeyError` of
-a mapping, and what a function of the caller's raises. A wait that is over is a `DeskhandTimeout`, except for a connection
+a mapping, and what a function of the caller's raises. A call that `Desktop.interrupt` ends raises `deskhand.Interrupted`, which
+like `KeyboardInterrupt` is not an `Exception`. A wait that is over is a `DeskhandTimeout`, except for a connection
 (`ConnectFailed`) and a start (`LaunchFailed`), which have then failed for good.
 
 An argument of a wrong type or value is an `ActionError` (`deskhand._core.arguments` has the checks); a `TypeError` says only
@@ -344,7 +345,7 @@ class ConnectFailed(_TargetError):
 
     Attributes:
         target: The display or URL, without any password.
-        reason: What the other side or the system said.
+        reason: The message of the other side or of the system.
         hint: The next step to try; may be empty.
     """
 
@@ -359,7 +360,7 @@ class AuthFailed(_TargetError):
 
     Attributes:
         target: The display or URL, without any password.
-        reason: What the other side said.
+        reason: The message of the other side.
         hint: The next step to try; may be empty.
     """
 
@@ -446,8 +447,10 @@ class LaunchFailed(DeskhandError):
         log = log_tail.strip()
         if seconds or log:
             waited = f" in {seconds:.3g} s" if seconds else ""
-            told = f"{awaited} did not come up{waited}" + (f": {hint}" if hint else "")
-            super().__init__(told + (f"\n--- last output ---\n{log_tail.rstrip()}" if log else " (it wrote no output)"))
+            failed = f"{awaited} did not come up{waited}" + (f": {hint}" if hint else "")
+            super().__init__(
+                failed + (f"\n--- last output ---\n{log_tail.rstrip()}" if log else " (it wrote no output)")
+            )
         else:
             # Nothing was started.
             super().__init__(f"{awaited} is not available", hint)
@@ -482,7 +485,7 @@ class PolicyDenied(DeskhandError):
 
 
 class DesktopHeld(DeskhandError):
-    """Somebody else has control of the desktop (`Desktop.control`), and others do not act meanwhile.
+    """A person has control of the desktop (`Desktop.control`), and no one else may act meanwhile.
 
     What to do: Wait until the desktop is handed back, or look meanwhile unless the hold is private.
 
@@ -587,7 +590,7 @@ class ShellError(DeskhandError):
 
     Attributes:
         command: The program that could not be started, without its arguments.
-        reason: What the system said.
+        reason: The message of the system.
     """
 
     def __init__(self, command: str, reason: str, hint: str = "") -> None:

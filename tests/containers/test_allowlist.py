@@ -426,7 +426,7 @@ def test_what_was_made_is_marked_and_goes_together(
 
 
 def test_a_network_that_this_machine_is_in_is_refused(listed: Neighbour) -> None:
-    with pytest.raises(deskhand.LaunchFailed, match="leads nowhere"):
+    with pytest.raises(deskhand.LaunchFailed, match="an internal network"):
         proxy._check_absent(ipaddress.IPv4Network(f"{listed.gateway}/32"))
     proxy._check_absent(ipaddress.IPv4Network("198.18.0.0/29"))
 

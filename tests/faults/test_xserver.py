@@ -212,15 +212,15 @@ CASES: dict[str, Case] = {
         once("QueryPointer", lambda _: b"\x23\0\0\0\xff\xff\xff\xff" + bytes(24)), why="an event of"
     ),
     "a-reply-that-nobody-asked-for": Case(
-        once("QueryPointer", lambda r: pointer(r) + r.reply(more=bytes(1 << 20)) * 3), why="nobody asked for"
+        once("QueryPointer", lambda r: pointer(r) + r.reply(more=bytes(1 << 20)) * 3), why="was not requested"
     ),
     "a-reply-to-what-is-not-replied-to": Case(
         once(CURSOR, lambda r: Request("", r.sequence - 1, b"", SIZE).reply(more=bytes(1 << 20)) * 3),
-        why="nobody asked for",
+        why="was not requested",
     ),
     "a-reply-to-what-was-never-asked": Case(
         once("QueryPointer", lambda r: Request("", r.sequence + 9, b"", SIZE).reply(more=bytes(1 << 20))),
-        why="nobody asked for",
+        why="was not requested",
     ),
     "errors-that-nobody-made": Case(
         once(

@@ -11,6 +11,7 @@ from deskhand import (
     Action,
     ActionError,
     DeskhandError,
+    Desktop,
     DoubleClick,
     Drag,
     KeyPress,
@@ -25,6 +26,7 @@ from deskhand import (
 )
 from deskhand._core.formats import check_format
 from deskhand.actions import ACTIONS, action_of
+from deskhand.backends.memory import MemoryBackend
 from deskhand.desktop.window_list import Windows
 from deskhand.providers import mcp
 
@@ -122,3 +124,9 @@ def test_the_signature_and_other_errors_of_a_call_are_pythons() -> None:
     with pytest.raises(TypeError, match="positional"):
         LeftClick((1, 2), (3, 4))
     assert LeftClick.__init__.__wrapped__.__qualname__.endswith("__init__")
+
+
+@pytest.mark.parametrize("name", ["stop", "also", "interrupt", "release", "screenshot"])
+def test_a_wrong_call_of_a_desktop_names_the_class_that_users_know(name: str) -> None:
+    with Desktop(MemoryBackend((9, 9))) as desktop, pytest.raises(TypeError, match=rf"^Desktop\.{name}\(\) "):
+        getattr(desktop, name)(wrong=1)

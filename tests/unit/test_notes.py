@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deskhand.launchers.docker.warnings import notes
+from deskhand.launchers.docker.warnings import container_warnings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,18 +16,18 @@ MB = 1 << 20
 
 
 def test_nothing_is_said_of_what_is_in_order(tmp_path: Path) -> None:
-    assert notes(tmp_path / "restarted", 1024 * MB) == []
-    assert notes(None, None) == []
+    assert container_warnings(tmp_path / "restarted", 1024 * MB) == []
+    assert container_warnings(None, None) == []
 
 
 def test_what_was_started_again_is_counted(tmp_path: Path) -> None:
     (tmp_path / "restarted").write_text("bus\nwindow-manager\nbus\n\x1b[31mnonsense\n")
-    first, second = notes(tmp_path / "restarted", 256 * MB)
+    first, second = container_warnings(tmp_path / "restarted", 256 * MB)
     assert "window manager ended and was started again (1 times)" in first
     assert "session bus ended and was started again (2 times)" in second
-    (told,) = notes(None, 64 * MB)
+    (told,) = container_warnings(None, 64 * MB)
     assert "64 MB" in told
-    (told,) = notes(None, None, 3)
+    (told,) = container_warnings(None, None, 3)
     assert "3 of its processes were killed" in told
 
 
@@ -44,4 +44,4 @@ def test_what_it_put_there_instead_does_no_harm(tmp_path: Path, kind: str) -> No
             path.mkdir()
         case _:
             path.write_bytes(b"x" * (8 << 20) + b"\nbus\n")
-    assert notes(path, None) == []
+    assert container_warnings(path, None) == []

@@ -53,5 +53,5 @@ def test_a_place_that_has_become_old_is_asked_for_again(
 
 
 def test_a_place_that_is_always_old_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ActionError, match="the place of e1 was old whenever it was to be used"):
+    with pytest.raises(ActionError, match="the place of e1 was out of date whenever it was to be used"):
         aimed(monkeypatch, [0.04] * 99)

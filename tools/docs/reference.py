@@ -55,7 +55,7 @@ API = {
         "Desktops",
         "Get a desktop, act on it, look at it. Its parts are `clipboard`, `windows`, `machine`, `host` and `control`.",
         "launch connect Desktop desktop.clipboard.Clipboard desktop.window_list.Windows Window desktop.control.Control "
-        "desktop.control.Hold Monitor Health Settle Reason",
+        "desktop.control.Hold Monitor Health Settle Reason Interrupted",
     ),
     "observations": Room(
         "Observations",

@@ -1,6 +1,6 @@
 """Checks the arguments of public calls, before anything is done with them.
 
-The rule: an argument of a wrong type or value is an `ActionError`,; in every call: a `TypeError` says only that Python
+The rule: an argument of a wrong type or value is an `ActionError`, in every call; a `TypeError` says only that Python
 could not make the call at all (an argument is missing, or unknown). Each check takes what its message calls the argument,
 and the value, which it returns. What must never appear here: what becomes of a value.
 """

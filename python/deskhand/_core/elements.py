@@ -253,7 +253,7 @@ class Elements:
         for _ in range(_LEVELS_OF_A_LABEL):
             if field.box is None or around is None:
                 break
-            # The first ones: nobody lays out more of them around one field.
+            # The first ones: layouts have no more of them around one field.
             inside = [element for element in self.within(around)[:_MOST_AROUND] if element.visible]
             texts = [
                 (e.box, e.name or e.text or "") for e in inside if e.box and e.role == "text" and (e.name or e.text)

@@ -168,9 +168,9 @@ class Observation(Screenshot):
         clipboard_lost: Kinds of what was on the clipboard before a text was pasted that are not back, as `image/png`: whoever
             had it did not hand them over in time, or all are more than 64 MiB. `TARGETS`, the list of kinds, where not even
             that is known. Those of the primary selection, which xterm pastes, begin with `PRIMARY `. Untrusted text. A VNC
-            server tells of text only. `PIXMAP`, a number that ends with its owner, is named where nothing else is kept.
-        pointer_moved: Whether the pointer was found elsewhere than our last input had left it: somebody else has moved it, or a
-            program has. Over VNC as far as the server tells (docs/servers.md); `cursor` is where it is now.
+            server reports text only. `PIXMAP`, a number that ends with its owner, is named where nothing else is kept.
+        pointer_moved: Whether the pointer was found elsewhere than our last input had left it: a person has moved it, or a
+            program has. Over VNC as far as the server reports (docs/servers.md); `cursor` is where it is now.
         unanswered: Whether a drag or hover went on though the application was still at work on the part before: it may have
             missed points of it, or the whole. Where an application answers no pings and runs where its threads cannot be seen,
             it is given 0.05 s, and nothing is known. Over VNC also whether a text, or a character of it that was on no key
@@ -229,7 +229,7 @@ class Observation(Screenshot):
 
 
 REMARKS = ("pasted", "clipboard_lost", "pointer_moved", "unanswered", "may_change", "notes")
-"""What an observation tells only where it is so."""
+"""The fields of an observation that are given only where they apply."""
 
 
 def remarks(seen: Observation) -> dict[str, bool | list[str]]:

@@ -132,12 +132,12 @@ def conceal(error: BaseException) -> BaseException:
     an `Exception` become a `BackendError` with the name of their class, as their texts may hold anything. Interruptions stay.
     """
     if isinstance(error, Untypable) and error.characters:
-        told: BaseException = Untypable.hidden(len(error.characters))
+        safe: BaseException = Untypable.hidden(len(error.characters))
     elif isinstance(error, DeskhandError) or not isinstance(error, Exception):
-        told = error
+        safe = error
     else:
-        told = BackendError(f"a secret could not be typed: {type(error).__name__}")
-    if isinstance(told, DeskhandError) and isinstance(error, DeskhandError) and error.index is not None:
-        told.note_progress(error.index, error.doing or "", error.done or 0)
-    told.__cause__ = told.__context__ = None
-    return told.with_traceback(None)
+        safe = BackendError(f"a secret could not be typed: {type(error).__name__}")
+    if isinstance(safe, DeskhandError) and isinstance(error, DeskhandError) and error.index is not None:
+        safe.note_progress(error.index, error.doing or "", error.done or 0)
+    safe.__cause__ = safe.__context__ = None
+    return safe.with_traceback(None)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from deskhand import errors
 from deskhand._core.arguments import expect_integer, expect_size
 from deskhand._core.geometry import Size
 from deskhand.errors import ActionError
-from deskhand.errors import shown as told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,13 +99,15 @@ def picture_size(size: PictureSize | None, shown: Size) -> Size:
             return size.of(shown)
         case str():
             if size not in MODELS:
-                raise ActionError(f"no limits are known for a model {told(size)}; there are: {', '.join(MODELS)}")
+                raise ActionError(
+                    f"no limits are known for a model {errors.shown(size)}; there are: {', '.join(MODELS)}"
+                )
             return MODELS[size].of(shown)
         case int() | float() if not isinstance(size, bool) and 0 < size < _LARGEST:
             return _scaled(shown, size)
         case (_, _):
             return expect_size("a picture's size", size, _LARGEST)
-    raise ActionError(f"a size is (width, height), a factor above 0, a Fit or a model's name, not {told(size)}")
+    raise ActionError(f"a size is (width, height), a factor above 0, a Fit or a model's name, not {errors.shown(size)}")
 
 
 def _scaled(size: Size, factor: float) -> Size:

@@ -139,8 +139,8 @@ class PinnedSocket:
             # Connecting to a socket whose queue is full would wait without end.
             client.settimeout(0)
             client.connect(self.address)
-            told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        pid, user, _ = _CREDENTIALS.unpack(told)
+            credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, user, _ = _CREDENTIALS.unpack(credentials)
         if pid == 0:
             # The process is in a PID namespace that is neither ours nor below it.
             if user != owner:
@@ -150,6 +150,6 @@ class PinnedSocket:
         try:
             groups = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise self._refused(f"process {pid}, which listens there, cannot be looked at: {error.strerror}") from error
+            raise self._refused(f"process {pid}, which listens there, cannot be examined: {error.strerror}") from error
         if container not in groups:
             raise self._refused(f"process {pid}, which listens there, is not in the container {container[:12]}")

@@ -59,12 +59,12 @@ class AsyncControl(Part[Control[Desktop]]):
 
     @property
     def holder(self) -> Holder | None:
-        """Who has control; None if nobody has taken it."""
+        """Who has control; None if no one has taken it."""
         return self._part.holder
 
     @property
     def paused(self) -> Pause | None:
-        """Who has paused it, and since when; None if nobody has."""
+        """Who has paused it, and since when; None if it is not paused."""
         return self._part.paused
 
     @property
@@ -74,7 +74,7 @@ class AsyncControl(Part[Control[Desktop]]):
 
     @property
     def requests(self) -> tuple[HelpRequest, ...]:
-        """The requests for help that nobody has answered yet (`Desktop.hand_over`), the oldest first."""
+        """The requests for help that are not answered yet (`Desktop.hand_over`), the oldest first."""
         return self._part.requests
 
     async def take(self, by: str, *, private: bool = False, force: bool = False, timeout: float = 5.0) -> AsyncHold:
@@ -84,7 +84,7 @@ class AsyncControl(Part[Control[Desktop]]):
         )
 
     async def release(self, note: str = "") -> None:
-        """Hand the desktop back for whoever has control, as `Hold.release` does. Harmless if nobody has."""
+        """Hand the desktop back on behalf of the person who has control, as `Hold.release` does. Harmless if no one has it."""
         return await asyncio.to_thread(lambda: self._part.release(note))
 
     def decline(self, request: int | HelpRequest, by: str, note: str = "") -> None:
@@ -126,7 +126,7 @@ class AsyncHold:
 
     @property
     def active(self) -> bool:
-        """Whether it lasts: until it is released, somebody else takes control by force, or the desktop is closed."""
+        """Whether it lasts: until it is released, another person takes control by force, or the desktop is closed."""
         return self._part.active
 
     async def release(self, note: str = "") -> None:
@@ -412,5 +412,5 @@ class AsyncDesktop(Calls):
         return await self._call(lambda: self.desktop.operate(operation, work))
 
     async def hand_over(self, reason: str) -> HelpRequest:
-        """Ask a person for help, and go on: the request waits in `control.requests` until somebody answers it."""
+        """Ask a person for help, and go on: the request waits in `control.requests` until a person answers it."""
         return await self._call(lambda: self.desktop.hand_over(reason))

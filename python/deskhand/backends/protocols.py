@@ -203,7 +203,7 @@ class Backend(Protocol):
         """How many requests for the clipboard were answered, after answering all that have come. Only where `can_paste`."""
 
     def interrupt(self) -> None:
-        """Make the wait under way, or the next one, raise `deskhand._native.Interrupted`."""
+        """Make the wait under way, or the next one, raise `deskhand.Interrupted`."""
 
     def clear_interrupt(self) -> None:
         """Take an `interrupt` back."""

@@ -19,7 +19,7 @@ from deskhand._native import Interrupted
 from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.clicks import Clicks
 from deskhand.desktop.control_state import ControlState
-from deskhand.desktop.losses import MAY_TELL_OF_A_LOSS, raise_told
+from deskhand.desktop.losses import MAY_MEAN_A_LOSS, raise_loss
 from deskhand.desktop.ocr import ScreenReader
 from deskhand.desktop.program_guard import ProgramGuard
 from deskhand.desktop.translate import PressedKeys
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from deskhand._core.geometry import Size
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.operations import Interceptor
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
     from deskhand.machine.processes import Programs
     from deskhand.machine.shell import Shell
 
@@ -78,7 +78,7 @@ class Core:
         expected: What a desktop that has started has.
         closed: The object can no longer be used.
         closing: It is about to be closed, or was revoked.
-        end_told: The message of errors after that.
+        end_message: The message of errors after that.
         ending: The steps at its end.
         remake: Makes the display as new; None where there is no way.
         stopped: Why calls are refused, after `stop`; None otherwise.
@@ -99,7 +99,7 @@ class Core:
         guard: Callable[[], Programs] | None,
         environment: Mapping[str, str] | None,
         owns_processes: bool,
-        inside: Inside | None,
+        inside: DesktopMachine | None,
         view_only: bool,
         on_close: Sequence[Callable[[], None]],
         renew: Callable[[], Core] | None,
@@ -156,7 +156,7 @@ class Core:
         self.shells: dict[Shell, object] = {}
         self.commands: dict[Shell, object] = {}
         self.closing: bool = False
-        self.end_told: str = CLOSED
+        self.end_message: str = CLOSED
         self.stopped: str | None = None
         self.halting: bool = False
         self.released: bool = False
@@ -206,11 +206,11 @@ class Core:
             except Reconnected:
                 self.forget_input()
                 raise
-            except MAY_TELL_OF_A_LOSS as error:
-                raise_told(self, error)
+            except MAY_MEAN_A_LOSS as error:
+                raise_loss(self, error)
             except Interrupted:
                 if self.closing:
-                    raise Closed(self.end_told) from None
+                    raise Closed(self.end_message) from None
                 self.refuse_the_rest()
                 raise
             finally:
@@ -235,7 +235,7 @@ class Core:
         """Raise if the object can no longer be used."""
         self.owner.refuse_if_parent("this desktop")
         if self.closed or self.closing:
-            raise Closed(self.end_told)
+            raise Closed(self.end_message)
 
     def refuse_if_stopped(self, what: str) -> None:
         """Raise after `stop`."""
@@ -250,7 +250,7 @@ class Core:
             self.control.refuse_if_held(under_way=True)
 
     def refuse_input(self, what: str) -> None:
-        """Raise if the desktop may only be looked at, or somebody else has control."""
+        """Raise if the desktop may only be looked at, or a person has control."""
         self.refuse_commands(what)
         self.control.refuse_if_held()
 
@@ -260,7 +260,7 @@ class Core:
         if self.view_only:
             raise UnsupportedAction(f"a desktop opened with view_only=True ({self.backend.name})", what)
 
-    def machine(self, what: str) -> Inside:
+    def machine(self, what: str) -> DesktopMachine:
         """The desktop's own machine, which `what` is about.
 
         Raises:

@@ -62,7 +62,7 @@ class Hold(Generic[_D]):
 
     @property
     def active(self) -> bool:
-        """Whether it lasts: until it is released, somebody else takes control by force, or the desktop is closed."""
+        """Whether it lasts: until it is released, another person takes control by force, or the desktop is closed."""
         return not self._core.closed and self._core.control.holding is self._holding
 
     def release(self, note: str = "") -> None:
@@ -99,13 +99,13 @@ class Control(Generic[_D]):
 
     @property
     def holder(self) -> Holder | None:
-        """Who has control; None if nobody has taken it."""
+        """Who has control; None if no one has taken it."""
         core = self._core()
         return None if core.closed else core.control.holder
 
     @property
     def paused(self) -> Pause | None:
-        """Who has paused it, and since when; None if nobody has."""
+        """Who has paused it, and since when; None if it is not paused."""
         core = self._core()
         return None if core.closed else core.control.pause
 
@@ -117,7 +117,7 @@ class Control(Generic[_D]):
 
     @property
     def requests(self) -> tuple[HelpRequest, ...]:
-        """The requests for help that nobody has answered yet (`Desktop.hand_over`), the oldest first."""
+        """The requests for help that are not answered yet (`Desktop.hand_over`), the oldest first."""
         core = self._core()
         return () if core.closed else core.control.help.pending
 
@@ -132,11 +132,11 @@ class Control(Generic[_D]):
             by: Who takes it: a name that others read in errors and logs.
             private: Others may not look at the desktop either, nor run commands, which could look. Recorders and audit logs
                 get no operation of such a hold, only that it began and ended.
-            force: Take it from whoever has it. That hold ends first.
+            force: Take it from the person who has it. That hold ends first.
             timeout: Seconds for the call under way to end.
 
         Raises:
-            DesktopHeld: Somebody has control already.
+            DesktopHeld: Another person has control already.
             DeskhandTimeout: The call under way did not end in time, or the server did not answer. All is as before then.
             PolicyDenied: The desktop was stopped, or the audit log cannot be written.
             UnsupportedAction: The desktop was opened to look only.
@@ -169,10 +169,10 @@ class Control(Generic[_D]):
                 raise
             if former is not None:
                 _note_end(state, former, f"{who} took control from me")
-        return Hold(core, holding, self._view.see(core, self._heard_by(), waits=False, holding=holding))
+        return Hold(core, holding, self._view.see(core, self._interceptors_of_hold(), waits=False, holding=holding))
 
     def release(self, note: str = "") -> None:
-        """Hand the desktop back for whoever has control, as `Hold.release` does. Harmless if nobody has.
+        """Hand the desktop back on behalf of the person who has control, as `Hold.release` does. Harmless if no one has it.
 
         Raises:
             DesktopLost: The desktop is gone. The hold has ended all the same.
@@ -191,12 +191,12 @@ class Control(Generic[_D]):
         """
         number = expect_integer("control.decline: request", getattr(request, "id", request), 0, _LARGEST_ID)
         who = _named("control.decline: by", by)
-        told = text_of(expect_text("control.decline: note", note))
+        reason = text_of(expect_text("control.decline: note", note))
         state = self._open().control
         declined = state.help.end(number)
-        said = f" and says: {told}" if told else ""
+        said = f" and says: {reason}" if reason else ""
         state.add_note(f"{who} declined the request for help ({declined.reason}){said}")
-        state.report(ControlEvent("decline", who, told or declined.reason))
+        state.report(ControlEvent("decline", who, reason or declined.reason))
 
     def pause(self, by: str) -> None:
         """Let operations of agents wait until `resume`. Those under way go on; a person who has control does not wait.
@@ -240,11 +240,11 @@ class Control(Generic[_D]):
         core.refuse_if_closed()
         return core
 
-    def _heard_by(self) -> tuple[Interceptor, ...]:
-        """Who hears of the holder's operations: the owner's interceptors, this view's, and all that hear of control."""
+    def _interceptors_of_hold(self) -> tuple[Interceptor, ...]:
+        """The interceptors of the holder's operations: the owner's, this view's, and all that listen to control."""
         core = self._view.core
-        heard = (*core.interceptors, *self._view.interceptors, *core.control.listeners)
-        return tuple({id(each): each for each in heard}.values())
+        found = (*core.interceptors, *self._view.interceptors, *core.control.listeners)
+        return tuple({id(each): each for each in found}.values())
 
 
 def ask_for_help(view: View, reason: str) -> HelpRequest:
@@ -303,7 +303,7 @@ def _changing(core: Core, what: str) -> Iterator[None]:
 
 
 def _release_everything(core: Core, holding: Holding, what: str, timeout: float) -> None:
-    """Break the call under way off, and release what is held; whoever holds the desktop then is `holding`.
+    """Break the call under way off, and release what is held; `holding` has control from then on.
 
     Raises:
         DeskhandTimeout: The call did not end in time.

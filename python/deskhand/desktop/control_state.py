@@ -56,7 +56,7 @@ class ControlEvent:
 
     Attributes:
         kind: `take`, `release`, `ask` (for help), `decline`, `pause`, `step` or `resume`.
-        by: Who did it; empty for an agent that asks for help, and where nobody was named.
+        by: Who did it; empty for an agent that asks for help, and where no name was given.
         text: The note of a person, or the reason of a request.
         private: Whether the hold is private.
     """
@@ -140,19 +140,19 @@ class ControlState:
     """What all views of one desktop share of it.
 
     Attributes:
-        holding: The hold that lasts; None while nobody has control.
+        holding: The hold that lasts; None while no one has control.
         pause: The pause that lasts; None while operations do not wait.
         changing: A hold is beginning or ending: calls that are interrupted meanwhile are interrupted for this.
         help: The requests for help that have not ended.
     """
 
     def __init__(self, *, wall: Callable[[], float] = time.time) -> None:
-        """Begin with nobody in control. `wall` gives seconds since 1970."""
+        """Begin with no one in control. `wall` gives seconds since 1970."""
         self.holding: Holding | None = None
         self.pause: Pause | None = None
         self.changing: bool = False
         self.turn: threading.RLock = threading.RLock()
-        """Whoever has it begins or ends a hold."""
+        """The thread that has this lock begins or ends a hold."""
         self.notes: tuple[str, ...] = ()
         self.help: HelpRequests = HelpRequests(wall)
         self._wall = wall
@@ -174,8 +174,8 @@ class ControlState:
         """The interceptors of all views that hear of changes."""
         with self._lock:
             views = tuple(self._views)
-        heard = (each for view in views for each in view.interceptors if hears_control(each))
-        return tuple({id(each): each for each in heard}.values())
+        found = (each for view in views for each in view.interceptors if hears_control(each))
+        return tuple({id(each): each for each in found}.values())
 
     def report(self, event: ControlEvent) -> None:
         """Report a change to all of them, even when one raises; the first exception is raised at the end."""
@@ -187,7 +187,7 @@ class ControlState:
 
     @property
     def holder(self) -> Holder | None:
-        """Who has control; None if nobody has."""
+        """Who has control; None if no one has."""
         holding = self.holding
         return None if holding is None else holding.holder
 
@@ -196,14 +196,14 @@ class ControlState:
         return Holding(self, Holder(name_of(by), self._wall(), private))
 
     def refuse_if_held(self, *, looking: bool = False, under_way: bool = False) -> None:
-        """Raise if somebody else than the caller has control.
+        """Raise if another person than the caller has control.
 
         Args:
             looking: The caller only looks, which only a private hold forbids.
             under_way: The caller was interrupted because a hold begins or ends.
 
         Raises:
-            DesktopHeld: Somebody has.
+            DesktopHeld: Another person has control.
             Closed: The caller had it, and its hold has ended.
         """
         mine, holding = _HOLDING.get(), self.holding
@@ -220,8 +220,8 @@ class ControlState:
     def end_of(self, holding: Holding, note: str) -> str:
         """What the agent reads about a hold that has ended."""
         seconds = max(0.0, self._wall() - holding.holder.since)
-        told = f"{holding.holder.by} had control of this desktop for {seconds:.0f} s"
-        return f"{told} and says: {note}" if note else f"{told}, and left no note"
+        ended = f"{holding.holder.by} had control of this desktop for {seconds:.0f} s"
+        return f"{ended} and says: {note}" if note else f"{ended}, and left no note"
 
     # --- notes for the agent ---
 

@@ -139,7 +139,7 @@ class Desktop(Handle):
 
         Returns:
             One observation, taken when the screen had settled, or at the timeout (`settled=False`); with `until`, the one that
-            it held for. What changed is told since before the actions.
+            it held for. What changed is counted from before the actions.
 
         Raises:
             ActionError: An action is wrong (`OutOfBounds`, `Untypable`, `UnsupportedAction`...), or the desktop has no elements
@@ -385,7 +385,7 @@ class Desktop(Handle):
         return self._view.operate(lambda: self._view.operation(operation.type, **fields), work)
 
     def hand_over(self, reason: str) -> HelpRequest:
-        """Ask a person for help, and go on: the request waits in `control.requests` until somebody answers it.
+        """Ask a person for help, and go on: the request waits in `control.requests` until a person answers it.
 
         It ends when a person takes control and hands it back, or declines. The agent's next observation says which, with the
         person's note (`Observation.notes`). A request with the same reason that is still pending is not made twice.

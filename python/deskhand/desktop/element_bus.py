@@ -14,7 +14,7 @@ from deskhand.errors import BackendError, ConnectFailed, UnsupportedAction
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
 
 _POLL = 0.01
 # Seconds for a bus to come up, after which programs are started without it.
@@ -62,7 +62,7 @@ def await_bus(environment: Mapping[str, str]) -> None:
 
 
 def connect_inside(
-    inside: Inside, rest: Callable[[float], object], clock: Callable[[], float], timeout: float
+    inside: DesktopMachine, rest: Callable[[float], object], clock: Callable[[], float], timeout: float
 ) -> Session:
     """Connect to the bus on a machine of the desktop's own.
 
@@ -80,7 +80,7 @@ def connect_inside(
         try:
             entered = inside.enter_accessibility()
         except ConnectFailed as error:
-            # Nobody waited for it when the desktop was started.
+            # It was not waited for when the desktop was started.
             if clock() >= deadline:
                 raise BackendError(f"cannot reach the accessibility bus: {error.reason}") from error
             rest(_POLL)

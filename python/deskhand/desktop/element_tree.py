@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     _Basis: TypeAlias = tuple[_Given, Rect | None, Rect, tuple[Window, ...], str | None]
 
 TELLS_NOTHING = "its program exposes no accessibility tree"
-# What `rust/elements` says of one that was asked in vain.
+# What `rust/elements` reports of an application that did not answer.
 _SILENT = "it does not answer"
 # What toolkits call themselves.
 CHROMIUM, GTK3, QT = "Chromium", "gtk", "Qt"
@@ -39,7 +39,7 @@ _CLIPPING_IN_QT = {"filler", *_LISTS}
 _LONGEST_TITLE = 80
 # As much as a window with its frame and the same without have in common, at least.
 _SAME_WINDOW = 0.5
-# Where GTK 3 says that something is which is scrolled out of sight.
+# The place that GTK 3 reports for an element that is scrolled out of sight.
 _NOWHERE = -(2**31)
 _ROOT_PANE = ROLES.index("root-pane")
 _NONE = Point(0, 0)
@@ -48,22 +48,22 @@ _ROUNDED = 2
 
 
 class ElementTree:
-    """Makes elements, and keeps those of which the same is told again."""
+    """Makes elements, and keeps those that applications report unchanged."""
 
     __slots__ = ("_applications", "_raw", "_windows")
 
     def __init__(self) -> None:
-        """Nothing was told yet."""
+        """Begin without elements."""
         self._raw: dict[str, tuple[_Basis, Element]] = {}
         self._applications: list[_Application] = []
         self._windows: list[Window] = []
 
     def clear(self) -> None:
-        """Forget what was told."""
+        """Forget all elements."""
         self._raw.clear()
 
     def has_no_size(self, ref: str) -> bool:
-        """Whether an application says of an element that it has no size."""
+        """Whether an application reports an element without a size."""
         area = self._raw[ref][0][0][2] if ref in self._raw else None
         return area is not None and Rect(*area).empty
 
@@ -72,7 +72,7 @@ class ElementTree:
         return self._applications[self._raw[ref][0][0][0][2]][1] if ref in self._raw else ""
 
     def is_silent(self, ref: str) -> bool:
-        """Whether an element's application does not answer, so that all that is known of it is old."""
+        """Whether an element's application does not answer, so that what is known of it is out of date."""
         return ref in self._raw and self._applications[self._raw[ref][0][0][0][2]][4] == _SILENT
 
     def make(
@@ -83,12 +83,12 @@ class ElementTree:
         windows: list[Window],
         screen: Rect,
     ) -> Elements:
-        """The elements that applications have told.
+        """The elements that applications have reported.
 
         Args:
-            version: Of what they have told.
+            version: The version of these reports.
             applications: These applications.
-            found: What they told of their elements, each after the one that it is in.
+            found: What they reported of their elements, each after the element that contains it.
             windows: The windows of the desktop, the lowest first.
             screen: The whole screen.
         """

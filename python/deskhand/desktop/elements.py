@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deskhand._native import Screen
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.watcher import Watch
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
 
 # Seconds: for one reading within a wait, and between two of them.
 _ONE_READ = 1.0
@@ -56,9 +56,9 @@ class ElementReader:
     )
 
     def __init__(
-        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: Inside | None = None
+        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: DesktopMachine | None = None
     ) -> None:
-        """Of a desktop whose programs get `environment`, here or on a machine of its own; nothing is connected yet."""
+        """Connect to nothing yet. Programs of the desktop get `environment`; `inside` is its own machine, if it has one."""
         self._backend = backend
         self._inside = inside
         self._watch = watch
@@ -82,7 +82,7 @@ class ElementReader:
 
         Args:
             timeout: Seconds.
-            rest: Waits for so many seconds, for whoever calls this without a turn.
+            rest: Waits for a number of seconds; for callers that have no turn at the desktop.
 
         Raises:
             UnsupportedAction: This desktop has no accessibility bus.
@@ -130,7 +130,7 @@ class ElementReader:
             wanted = deep, None if target is None else int(target[1:]), scrolling
             found = session.read(seen, places(self._windows), timeout, version, wanted)
         except BackendError:
-            # Whoever asks next begins anew.
+            # The next reading begins anew.
             self.close()
             raise
         self._generation = generation
@@ -204,8 +204,8 @@ class ElementReader:
             self._backend.wait(0.0 if slow else min(left, _LOOK_AGAIN))
 
     def _unanswered(self, ref: str) -> str:
-        """That nothing is told of an element any more, as the end of a sentence about it; empty where it is."""
-        return "is of an application that does not answer" if self._tree.is_silent(ref) else ""
+        """The end of a sentence that says that its application does not answer; empty if it answers."""
+        return "belongs to an application that does not answer" if self._tree.is_silent(ref) else ""
 
     def _find(self, ref: str, timeout: float, *, scrolling: bool) -> Elements:
         """The elements, with those that are scrolled out of sight where the one that is looked for is."""

@@ -104,7 +104,7 @@ def _carry_out(
     with contextlib.nullcontext() if beside else core.lock:
         core.refuse_if_stopped(operation.type)
         if attempt.ended:
-            raise Interrupted("this call was stopped")
+            raise stopped_call(core, operation)
         attempt.acting, attempt.command = not beside, interrupt
         try:
             return work()

@@ -1,4 +1,4 @@
-"""`Handle`: a desktop's object, whatever is done on the desktop: how it is made, what it is, and how it ends.
+"""`Handle`: the part of `Desktop` that is no operation on the screen: how it is made, what it is, and how it ends.
 
 `Desktop` is a handle with operations.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from types import FunctionType
 from typing import TYPE_CHECKING, Self
 
 from deskhand._core.arguments import expect_seconds, expect_text
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.control_state import Holding
     from deskhand.desktop.operations import Interceptor
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
     from deskhand.machine.processes import Programs
 
 _STOP_LIMIT = 5.0
@@ -46,7 +47,7 @@ class Handle:
         guard: Callable[[], Programs] | None = None,
         environment: Mapping[str, str] | None = None,
         owns_processes: bool = False,
-        inside: Inside | None = None,
+        inside: DesktopMachine | None = None,
         view_only: bool = False,
         on_close: Sequence[Callable[[], None]] = (),
         renew: Callable[[], Handle] | None = None,
@@ -211,7 +212,10 @@ class Handle:
         self._view.ungated(release)
 
     def interrupt(self) -> None:
-        """From another thread: stop the call under way. It releases what it holds and raises."""
+        """From another thread: end the call under way. It releases what it holds pressed and raises `deskhand.Interrupted`.
+
+        A command under way returns instead, with the outcome `cancelled`. Later calls are not affected; see `stop`.
+        """
         self._core.interrupt()
 
     def _interrupt(self, caller: object) -> None:
@@ -256,3 +260,9 @@ class Handle:
         """
         core = lifecycle.renew(self._core)
         return self._seen(core, core.interceptors)
+
+
+# Python's own `TypeError` of a wrong call has this name, and users know the class `Desktop`.
+for _name, _member in tuple(vars(Handle).items()):
+    if isinstance(_member, FunctionType):
+        _member.__qualname__ = f"Desktop.{_name}"

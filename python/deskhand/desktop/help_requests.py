@@ -72,16 +72,16 @@ class HelpRequests:
         Raises:
             ActionError: There are too many.
         """
-        told = text_of(reason)
+        text = text_of(reason)
         with self._lock:
             for request in self._pending.values():
-                if request.reason == told:
+                if request.reason == text:
                     return request, False
             if len(self._pending) >= _MOST_REQUESTS:
                 raise ActionError(
                     f"hand_over: {_MOST_REQUESTS} requests are pending, and no more are taken: wait until a person answers"
                 )
-            request = HelpRequest(next(self._numbers), told, self._wall())
+            request = HelpRequest(next(self._numbers), text, self._wall())
             self._pending[request.id] = request
             return request, True
 

@@ -11,7 +11,7 @@ from deskhand.desktop.cleanup import CleanupStack
 from deskhand.desktop.connection import CLOSED
 from deskhand.desktop.control_state import ControlState
 from deskhand.desktop.health import examine_once
-from deskhand.desktop.losses import check_alive, losses_told
+from deskhand.desktop.losses import check_alive, losses_raised
 from deskhand.desktop.translate import PressedKeys
 from deskhand.desktop.watcher import Watch
 from deskhand.errors import Closed, UnsupportedAction
@@ -28,11 +28,11 @@ def renew(core: Core) -> Core:
         raise UnsupportedAction(core.backend.name, "renew", "close it and launch another")
     with core.last_turn("renew"):
         if core.closed:
-            raise Closed(core.end_told)
+            raise Closed(core.end_message)
         core.closed = True
         core.pressed_keys.clear()
         try:
-            with losses_told(core):
+            with losses_raised(core):
                 core.forget_stop()
                 check_alive(core.backend)
                 core.close_shells()
@@ -51,8 +51,8 @@ def pass_on(core: Core) -> Core:
     """See `deskhand.desktop.access.pass_on`."""
     with core.last_turn("pass_on"):
         if core.closed:
-            raise Closed(core.end_told)
-        with losses_told(core):
+            raise Closed(core.end_message)
+        with losses_raised(core):
             core.release_strays()
             core.forget_stop()
             check_alive(core.backend)
@@ -72,7 +72,7 @@ def _twin(core: Core) -> Core:
         watch=Watch(core.backend, core.clock),
         control=ControlState(),
         attempts={},
-        end_told=CLOSED,
+        end_message=CLOSED,
         stopped=None,
         halting=False,
         released=False,
@@ -114,7 +114,7 @@ def revoke(core: Core) -> None:
     """Refuse everything from now on, and end the call under way without waiting for it: the desktop is back in its pool."""
     if core.closed:
         return
-    core.end_told = "this desktop was given back to its pool: acquire another"
+    core.end_message = "this desktop was given back to its pool: acquire another"
     core.closing = True
     core.control.pause = None
     core.end_attempts()
@@ -125,7 +125,7 @@ def last_look(core: Core, timeout: float) -> Health:
     """The health of a desktop that was revoked."""
     with core.last_turn("probe"):
         if core.closed:
-            raise Closed(core.end_told)
+            raise Closed(core.end_message)
         core.forget_stop()
         core.backend.begin()
         try:

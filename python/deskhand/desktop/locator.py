@@ -199,10 +199,10 @@ class Locator:
             text = elements[element.ref].text if element.ref in elements else None
             return text in {None, wanted} or bool(text and shown_its_way)
 
-        def told(elements: Elements) -> str:
+        def description(elements: Elements) -> str:
             return f"fill: {elements[element.ref].line()} has another text than was typed"
 
-        self._wait(is_filled, timeout, told)
+        self._wait(is_filled, timeout, description)
         return seen
 
     def select(self, name: str, *, timeout: float = 5.0) -> Observation:
@@ -222,11 +222,11 @@ class Locator:
             found[:] = [option for option in options if option.ref not in before] or options
             return bool(found)
 
-        def told(elements: Elements) -> str:
+        def description(elements: Elements) -> str:
             options = [option for option in _options(elements) if option.ref not in before]
             return f"select: {self} offers no {name!r}, but {listed(options)}"
 
-        self._wait(offered, timeout, told)
+        self._wait(offered, timeout, description)
         return self._perform(LeftClick(element=found[0].ref))
 
     def _open_list(self, timeout: float, before: set[str]) -> None:
@@ -280,8 +280,10 @@ class Locator:
         self._search.one(state, timeout, lambda there, _: _is(there, state))
         return seen
 
-    def _wait(self, done: Callable[[Elements], bool], timeout: float, told: Callable[[Elements], str]) -> None:
-        self._search.wait(done, timeout, lambda elements: DeskhandTimeout(f"waited {timeout:g} s: {told(elements)}"))
+    def _wait(self, done: Callable[[Elements], bool], timeout: float, description: Callable[[Elements], str]) -> None:
+        self._search.wait(
+            done, timeout, lambda elements: DeskhandTimeout(f"waited {timeout:g} s: {description(elements)}")
+        )
 
 
 def _is_in_sheet(element: Element) -> bool:
@@ -295,7 +297,7 @@ def _fillable(element: Element) -> bool:
     Raises:
         ActionError: It never can.
     """
-    # Qt says of a field that cannot be written in that it is both; of numbers that can it says neither.
+    # Qt reports both for a field that is read-only, and neither for a number that can be changed.
     if element.states & {"editable", "read-only"} == {"editable"}:
         return True
     if element.role not in _WRITTEN_IN:

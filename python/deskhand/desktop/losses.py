@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deskhand.backends.protocols import Backend
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
 
-MAY_TELL_OF_A_LOSS = (BackendError, LaunchFailed, ShellError, DeskhandTimeout)
+MAY_MEAN_A_LOSS = (BackendError, LaunchFailed, ShellError, DeskhandTimeout)
 # Seconds for which a desktop that is to be made as new, or handed over, is checked for a loss.
 _ALIVE_LIMIT = 1.0
 
@@ -33,7 +33,7 @@ _ALIVE_LIMIT = 1.0
 class Losable(Protocol):
     """What a loss is about: a desktop's core."""
 
-    inside: Inside | None
+    inside: DesktopMachine | None
 
     @property
     def orphaned(self) -> bool:
@@ -42,7 +42,7 @@ class Losable(Protocol):
 
 
 @contextlib.contextmanager
-def losses_told(core: Losable) -> Iterator[None]:
+def losses_raised(core: Losable) -> Iterator[None]:
     """Around operations on a desktop or its machine.
 
     Raises:
@@ -50,11 +50,11 @@ def losses_told(core: Losable) -> Iterator[None]:
     """
     try:
         yield
-    except MAY_TELL_OF_A_LOSS as error:
-        raise_told(core, error)
+    except MAY_MEAN_A_LOSS as error:
+        raise_loss(core, error)
 
 
-def raise_told(core: Losable, error: Exception) -> NoReturn:
+def raise_loss(core: Losable, error: Exception) -> NoReturn:
     """Raise the loss that this error means, or the error."""
     lost = None if isinstance(error, Closed | Reconnected | ServerSilent) else loss_behind(core, error)
     if lost is None or lost is error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deskhand.desktop.view import View
-    from deskhand.machine.interface import CommandResult, Inside, Listing, Usage, Where
+    from deskhand.machine.interface import CommandResult, DesktopMachine, Listing, Usage, Where
     from deskhand.machine.shell import Shell
 
 _T = TypeVar("_T")
@@ -179,7 +179,7 @@ class Machine(Commands):
 
     _where, _name, _command, _opening = "desktop", "machine", "shell", "open_shell"
 
-    def __init__(self, view: View, inside: Inside) -> None:
+    def __init__(self, view: View, inside: DesktopMachine) -> None:
         """Work on the desktop of `view`."""
         super().__init__(view)
         self._inside = inside

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from deskhand._core.window import Window
     from deskhand.backends.protocols import Backend
     from deskhand.desktop.watcher import Watch
-    from deskhand.machine.interface import Inside
+    from deskhand.machine.interface import DesktopMachine
 
 _STATES = frozenset({"enabled", "sensitive", "showing", "visible"})
 # Pixels of a picture that the library gets at once: its memory grows with them, and nothing stops it before it has found their
@@ -52,7 +52,7 @@ class ScreenReader:
     __slots__ = ("_known", "_no_tree", "_texts", "_tree", "_tree_read", "_version")
 
     def __init__(
-        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: Inside | None = None
+        self, backend: Backend, watch: Watch, environment: Mapping[str, str], inside: DesktopMachine | None = None
     ) -> None:
         """As `ElementReader`; nothing is connected or loaded yet."""
         self._tree = ElementReader(backend, watch, environment, inside)
@@ -242,7 +242,7 @@ class _TextReader:
         self._found = [found for found in self._found if _shows(found.line, areas)]
         self._read_again(grow(dirty, (found.line for found in self._found), whole), whole)
         self.elements = tuple(self._element(found) for found in in_order(self._found))
-        self.left_out = self._told()
+        self.left_out = self._left_out()
         return (self.elements, self.left_out) != before
 
     def _read_again(self, regions: Sequence[Rect], whole: Rect) -> None:
@@ -304,15 +304,15 @@ class _TextReader:
             confidence=line.confidence,
         )
 
-    def _told(self) -> tuple[str, ...]:
-        told = []
+    def _left_out(self) -> tuple[str, ...]:
+        reasons = []
         if self._unread:
-            told.append(
+            reasons.append(
                 f"{len(self._unread)} parts of the screen have too many texts to be read at once: call again for the next"
             )
         if len(self._found) >= _MOST_KEPT:
-            told.append(f"the screen has more texts than the {_MOST_KEPT} that are kept")
-        return tuple(told)
+            reasons.append(f"the screen has more texts than the {_MOST_KEPT} that are kept")
+        return tuple(reasons)
 
 
 def _areas_of(whole: Rect, windows: Sequence[Window], tree: Elements) -> list[Rect]:

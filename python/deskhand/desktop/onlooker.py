@@ -1,4 +1,4 @@
-"""The elements of a desktop for whoever only looks on: by the references of its calls, and beside them.
+"""The elements of a desktop for observers such as the live page: with the references of its calls, and beside them.
 
 This module takes no turn at the desktop. It asks applications through the connection that the desktop's own readings have, so
 an element has one reference for both. A call that reads elements meanwhile waits for the same answers.
@@ -80,7 +80,7 @@ class Onlooker:
         time.sleep(seconds)
 
     def _forget(self, session: Session) -> None:
-        """Let whoever asks next connect anew, unless a call is under way, which sees it for itself."""
+        """Let the next reading connect anew, unless a call is under way, which notices the loss itself."""
         self._session = None
         if self.core.lock.acquire(blocking=False):
             try:

@@ -78,7 +78,7 @@ class Paster:
             return replace(action, paste=True)
         characters = [(at, char) for at, char in enumerate(action.text) if char_keysym(char) in missing]
         raise Untypable(
-            characters, f"{self._backend.name} has no key left for them, and its clipboard cannot bring them"
+            characters, f"{self._backend.name} has no key left for them, and its clipboard cannot carry them"
         )
 
     def missing_here(self, action: Action, events: Sequence[Step]) -> set[int]:
@@ -95,11 +95,15 @@ class Paster:
         return {keysym for keysym in letters if keysym in _WIDE_KEYSYMS and any(name in _NARROW for name in classes)}
 
     def type_around(self, action: Action, wide: set[int]) -> None:
-        """Paste what no key brings to the focused application; line ends and tabs stay keys."""
+        """Paste the characters that the focused application cannot take from keys; line ends and tabs stay keys."""
         if not isinstance(action, Type):
-            raise Untypable(_named(action, wide), "no key brings them to the application with the keyboard; use Type")
+            raise Untypable(
+                _named(action, wide), "the application that has the keyboard focus cannot take them from keys; use Type"
+            )
         if isinstance(action.text, Secret):
-            raise Untypable.hidden(len(wide), "no key brings them to the application with the keyboard; use paste=True")
+            raise Untypable.hidden(
+                len(wide), "the application that has the keyboard focus cannot take them from keys; use paste=True"
+            )
         for piece in _CONTROLS.split(action.text):
             if any(char_keysym(char) in wide for char in piece):
                 self.paste(piece)

@@ -56,24 +56,27 @@ def aim(
         core: The desktop's.
         given: The action, as its caller made it.
         settings: How to wait; None for not at all.
-        limit: Seconds for the other side to tell the pointer's place.
+        limit: Seconds for the other side to report the pointer's place.
         dragging: Whether a button is held.
 
     Raises:
-        ActionError: Its elements cannot be reached, or this process gets too little time to press where they were told to be.
+        ActionError: Its elements cannot be reached, or their places change faster than this process can use them.
     """
     refs = elements_of(given)
     for _ in range(_AIMS):
         action = at_points(given, _reach(core, refs, settings)) if refs else given
-        told = core.clock()
+        located = core.clock()
         if not refs:
             core.backend.look(limit)
         events = translate(action, size=core.size, pointer=Point(*core.backend.screen.pointer), dragging=dragging)
         # Meanwhile elements may move.
         rest(core, action, events)
-        if not refs or core.clock() - told <= _LATEST:
+        if not refs or core.clock() - located <= _LATEST:
             return action, events
-    raise ActionError(f"the place of {' and '.join(refs)} was old whenever it was to be used: this machine is too busy")
+    place = f"the place of {' and '.join(refs)}"
+    raise ActionError(
+        f"{place} was out of date whenever it was to be used: this machine is too busy", "try again later"
+    )
 
 
 def rest(core: Core, action: Action, events: Sequence[Step]) -> None:

@@ -113,7 +113,7 @@ class Performance:
         elements: bool,
         since: int | None = None,
     ) -> None:
-        """See `Desktop.perform`; `settings` None does not wait. What changed is told from the generation `since`, if given."""
+        """See `Desktop.perform`; `settings` None does not wait. Changes are counted from the generation `since`, if given."""
         self._core = core
         self._backend = core.backend
         self._watch = core.watch
@@ -136,7 +136,7 @@ class Performance:
         self._aimed: dict[int, bool] = {}
 
     def again(self) -> Performance:
-        """A look at the same, without the actions. What changed is told since before them."""
+        """A look at the same, without the actions. What changed is counted from before them."""
         shown_last = [action for action in self.actions if isinstance(action, Zoom)][-1:]
         return Performance(
             self._core,
@@ -167,21 +167,21 @@ class Performance:
                 seen = self._act_and_observe(planned)
             except BaseException as error:
                 core.release_after(error)
-                told = error
+                raised = error
                 if self._paster.lost:
                     error.add_note(f"not on the clipboard any more: {', '.join(self._paster.lost)}")
                 if isinstance(error, Interrupted):
                     try:
                         core.refuse_the_rest()
                     except DeskhandError as refused:
-                        told = refused
+                        raised = refused
                 index = self._sender.index
-                if isinstance(told, ServerSilent) and self.actions:
+                if isinstance(raised, ServerSilent) and self.actions:
                     index = index or 0
-                if isinstance(told, DeskhandError) and index is not None:
-                    told.note_progress(index, self.actions[index].type, index)
-                if told is not error:
-                    raise told from None
+                if isinstance(raised, DeskhandError) and index is not None:
+                    raised.note_progress(index, self.actions[index].type, index)
+                if raised is not error:
+                    raise raised from None
                 raise
             else:
                 core.acting = False
@@ -191,9 +191,9 @@ class Performance:
         try:
             return self._perform()
         except BaseException as error:  # noqa: BLE001 # raised again below
-            told = conceal(error)
+            concealed = conceal(error)
         # Outside of the handler, so that nothing raised inside, nor a frame of it, stays attached to the caller's error.
-        raise told
+        raise concealed
 
     def _act_and_observe(self, planned: Sequence[tuple[Action, Sequence[Step]]]) -> Observation:
         started = self._clock()

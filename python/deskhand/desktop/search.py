@@ -1,7 +1,7 @@
 """`Search`: the elements that queries ask for, looked for anew each time, and waited for.
 
-This module owns how long is waited, which of several is meant, and what is said of what was there instead. What is done with an
-element is the locator's, what is asked of it in a test is in `expect`.
+This module owns how long a call waits, which of several elements is meant, and how messages describe what was there instead.
+`locator` owns what is done with an element, `expect` what a test asks of it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Search:
     def meant(self, elements: Elements) -> list[Element]:
         """Those that match; of several the only one that shows, because what cannot be seen is not what is meant."""
         found = self.matching(elements)
-        # LibreOffice tells its menu bar twice: as its toolkit shows it, and once more without a place of its own.
+        # LibreOffice reports its menu bar twice: as its toolkit shows it, and again without a place of its own.
         nowhere = {element.ref for element in elements if element.role == "menubar" and not element.visible}
         seen = [element for element in found if element.visible and element.parent not in nowhere]
         return seen if len(seen) == 1 else found

@@ -135,7 +135,7 @@ class Sender:
     def note_answer(self, action: Action, events: Sequence[Step], result: SettleResult) -> None:
         """Note that a text appeared, or that it changed nothing where the keyboard focus is unknown."""
         if result.settled and result.first_change is not None:
-            # An application tells its elements of what keys do before it draws that.
+            # An application updates its elements for keys before it draws the change.
             self._watch.keyed = -math.inf
         if isinstance(action, Type) and events and not self._backend.tells_focus:
             self.unanswered |= result.reason is Reason.UNCHANGED

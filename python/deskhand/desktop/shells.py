@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deskhand._core.attempts import CALLER
-from deskhand.desktop.losses import losses_told
+from deskhand.desktop.losses import losses_raised
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ def open_shell(
 
     def session() -> Session:
         if inside is not None:
-            with losses_told(core):
+            with losses_raised(core):
                 return inside.session(cwd=cwd, env=env, once=once)
         environment = host_environment(core.environment, display=core.display, xauthority=core.xauthority, extra=env)
         return HostSession(cwd=cwd, env=environment, once=once)

@@ -1,4 +1,4 @@
-"""Whether an element rests where it is said to be, and what is said of that is not older than what the screen shows."""
+"""Decides whether an element has stopped moving, and whether its reported place is as new as what the screen shows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _STILL = 0.08
 _STILL_AGAIN = 0.25
 # Of the time from one answer to the next, what counts at most: a starved application may have done nothing in the rest.
 _RAN = 0.1
-# After pixels changed under an element, for how long a late toolkit may tell the place of before: as `LATE` of rust/elements.
+# After pixels changed under an element, for how long a late toolkit may report the earlier place: as `LATE` of rust/elements.
 _LATE = 0.6
-# Where pixels under an element change all the time, for how long its place is told to be the same.
+# Where pixels under an element change all the time, for how long the same place must be reported.
 _SAME = 1.2
 # Steps of the screen that are looked through for those under an element.
 _STEPS = 64
@@ -31,39 +31,39 @@ _STEPS = 64
 class Stillness:
     """Follows one element from reading to reading."""
 
-    __slots__ = ("_before", "_clock", "_moved", "_rested", "_same", "_screen", "_told")
+    __slots__ = ("_before", "_clock", "_moved", "_reported", "_rested", "_same", "_screen")
 
     def __init__(self, backend: Backend, clock: Callable[[], float]) -> None:
         """Nothing was read yet."""
         self._screen, self._clock = backend.screen, clock
         self._before: Rect | None = None
         self._moved = False
-        # How long it has been told to be where it is, of what counts; since when, and when last.
+        # How many of the counted seconds this place has been reported for; since when, and when last.
         self._rested = 0.0
-        self._same = self._told = clock()
+        self._same = self._reported = clock()
 
     def amiss(self, box: Rect | None, asked: float, *, late: bool) -> str:
-        """Why it may be elsewhere, as the end of a sentence about it; empty where it rests.
+        """Why the element may be elsewhere, as the end of a sentence about it; empty if it is still.
 
         Args:
-            box: Where it is said to be now.
+            box: The place that its application reports now.
             asked: When that was asked.
-            late: Whether its toolkit may say where it was some time ago.
+            late: Whether its toolkit may report an earlier place.
         """
-        told = self._clock()
+        now = self._clock()
         if box != self._before:
             self._before, self._moved = box, self._before is not None
-            self._rested, self._same = 0.0, told
+            self._rested, self._same = 0.0, now
         else:
-            self._rested += min(told - self._told, _RAN)
-        self._told = told
+            self._rested += min(now - self._reported, _RAN)
+        self._reported = now
         enough = _STILL_AGAIN if self._moved else _STILL
-        at_once = not self._moved and told - asked <= PROMPT and self.is_quiet(asked)
+        at_once = not self._moved and now - asked <= PROMPT and self.is_quiet(asked)
         if self._rested < enough and not at_once:
             return "moves"
-        if not late or box is None or told - self._same >= _SAME or not self._changed_since(box, asked - _LATE):
+        if not late or box is None or now - self._same >= _SAME or not self._changed_since(box, asked - _LATE):
             return ""
-        return "may have moved with what changed there just now, which its application has not told yet"
+        return "may have moved: the screen just changed there, and its application has not reported its place since"
 
     def is_quiet(self, at: float | None = None) -> bool:
         """Whether nothing changed on the screen for as long as an animation takes for several steps, until `at` or now."""

@@ -82,7 +82,7 @@ class Condition:
         try:
             last = self._until_holds(seen, look)
         except BaseException:
-            # As after any error of `perform`, nothing stays pressed; what somebody else holds who has control by now does.
+            # As after any error of `perform`, nothing stays pressed; except for what a person holds who has control by now.
             with contextlib.suppress(DeskhandError):
                 release()
             raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deskhand._core.attempts import ATTEMPT, Attempt
 from deskhand.desktop.control_state import held_by
 from deskhand.desktop.gate import operate
-from deskhand.desktop.losses import losses_told
+from deskhand.desktop.losses import losses_raised
 from deskhand.desktop.operations import Operation, current_call
 
 if TYPE_CHECKING:
@@ -93,13 +93,13 @@ class View:
 
     def operate(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
         """Do `work`, which takes its turn at the screen, if all interceptors let it pass."""
-        # First of all: with nobody there, it costs nothing.
+        # First of all, so that it costs nothing without interceptors.
         if not self.gated or not self._is_stopping:
             return work()
         return operate(self.core, self.interceptors, operation(), work, waits=self.waits)
 
     def operate_before(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        """The same for a part of the operation that comes next, which waits while the desktop is paused: this one does not."""
+        """As `operate`, for a step before the operation itself. Only the operation waits while the desktop is paused."""
         if not self.interceptors:
             return work()
         return operate(self.core, self.interceptors, operation(), work, waits=False)
@@ -110,7 +110,7 @@ class View:
         return bool(self.interceptors) or self.core.control.pause is not None
 
     def beside(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        """The same for work that takes no turn and does not wait while the desktop is paused."""
+        """As `operate`, for work that takes no turn at the screen and does not wait while the desktop is paused."""
         if not self.interceptors:
             return work()
         return operate(self.core, self.interceptors, operation(), work, beside=True, waits=False)
@@ -120,58 +120,58 @@ class View:
         return work()
 
     def on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        """The same for work on the desktop's machine, beside the screen."""
-        told = partial(self._told, work)
+        """As `operate`, for work on the desktop's machine, which takes no turn at the screen."""
+        checked = partial(self._checked, work)
         if not self.gated or not self._is_stopping:
-            return told()
-        return operate(self.core, self.interceptors, operation(), told, beside=True, waits=self.waits)
+            return checked()
+        return operate(self.core, self.interceptors, operation(), checked, beside=True, waits=self.waits)
 
     def run_command(
         self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
     ) -> _T:
-        """The same for a command; `interrupt` ends it, from any thread, and is called until it has ended."""
+        """As `operate`, for a command. `interrupt` ends it, from any thread, and is called until it has ended."""
         self.core.refuse_if_closed()
         # Also without interceptors: `stop` ends a command by its attempt.
-        told = partial(self._told, work)
+        checked = partial(self._checked, work)
         return operate(
-            self.core, self.interceptors, operation, told, beside=True, interrupt=interrupt, waits=self.waits
+            self.core, self.interceptors, operation, checked, beside=True, interrupt=interrupt, waits=self.waits
         )
 
-    def _told(self, work: Callable[[], _T]) -> _T:
+    def _checked(self, work: Callable[[], _T]) -> _T:
         # What runs on the machine can see the screen, and a private hold forbids that to others.
         self.core.control.refuse_if_held(looking=True)
-        with losses_told(self.core):
+        with losses_raised(self.core):
             return work()
 
 
 class HeldView(View):
-    """The view of a person who has control: what is done through it belongs to the hold, and never waits."""
+    """The view of a person who has control: what is done through it belongs to the hold, and does not wait while paused."""
 
     __slots__ = ()
 
     def operate(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        """As of any view."""
+        """As `View`, on behalf of the hold."""
         with held_by(self.holding):
             return super().operate(operation, work)
 
     def operate_before(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        """As of any view."""
+        """As `View`, on behalf of the hold."""
         with held_by(self.holding):
             return super().operate_before(operation, work)
 
     def ungated(self, work: Callable[[], _T]) -> _T:
-        """As of any view."""
+        """As `View`, on behalf of the hold."""
         with held_by(self.holding):
             return work()
 
     def on_machine(self, operation: Callable[[], Operation], work: Callable[[], _T]) -> _T:
-        """As of any view."""
+        """As `View`, on behalf of the hold."""
         with held_by(self.holding):
             return super().on_machine(operation, work)
 
     def run_command(
         self, operation: Operation, work: Callable[[], _T], interrupt: Callable[[], None] = lambda: None
     ) -> _T:
-        """As of any view."""
+        """As `View`, on behalf of the hold."""
         with held_by(self.holding):
             return super().run_command(operation, work, interrupt)

@@ -81,11 +81,11 @@ class Watch:
             self._ambient.feed(at, rects)
 
     def _says_wait(self) -> bool:
-        """Whether the pointer looks as where an application is at work. Nobody is asked: the name came with the image."""
+        """Whether the pointer looks as where an application is at work. No request is made: the name came with the image."""
         return pointer_shape(self._screen.cursor_name) in _AT_WORK
 
     def begin_anew(self) -> None:
-        """Forget what changed so far, because somebody else was at work: it is no change that the desktop makes on its own."""
+        """Forget what changed so far: a person was at work, and the desktop did not change on its own."""
         self._seen = self._screen.generation
         self._ambient.forget()
 

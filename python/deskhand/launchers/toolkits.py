@@ -1,4 +1,4 @@
-"""What toolkits are told, for every launcher: whether to report elements over AT-SPI, and not to animate.
+"""The settings of toolkits, for every launcher: whether to report elements over AT-SPI, and not to animate.
 
 This module owns the names of environment variables and settings. What must never appear here: a bus.
 """

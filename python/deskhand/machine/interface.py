@@ -136,7 +136,7 @@ class Session(Protocol):
         ...
 
 
-class Inside(Protocol):
+class DesktopMachine(Protocol):
     """A machine that belongs to one desktop."""
 
     @property

@@ -273,7 +273,7 @@ class Shell:
         finally:
             self._lock.release()
 
-    # --- inside ---
+    # --- internal ---
 
     def _farewell(self) -> None:
         """Have the shell exit by itself, so that its trap on EXIT runs."""

@@ -35,7 +35,7 @@ class Asked:
         self._then: Callable[[], None] = lambda: None
 
     def when_over(self, then: Callable[[], None]) -> None:
-        """Have `then` called once nobody waits for the answer any more; at once if nobody does already."""
+        """Call `then` once no call waits for the answer any more, which may be at once."""
         with self._lock:
             self._then = then
             over = self._over
@@ -43,7 +43,7 @@ class Asked:
             then()
 
     def end(self) -> None:
-        """Note that nobody waits any more."""
+        """Note that no call waits any more."""
         with self._lock:
             self._over = True
             then = self._then

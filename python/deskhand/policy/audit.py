@@ -136,7 +136,7 @@ class AuditLog:
         about = os.fstat(self._file)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_nlink != 1:
             raise ActionError(
-                f"{self.path} must be a regular file of yours with one name: an audit log has no hard links"
+                f"{self.path} is not a regular file that you own, with a single hard link: give the audit log another path"
             )
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -181,7 +181,7 @@ class AuditLog:
         """
         with self._lock, files_named("cannot write the audit log", self.path):
             if self._torn is not None:
-                # The record tells readers of the file that nothing was removed at this place.
+                # From the record, readers of the file know that nothing was removed at this place.
                 self._append(b"\n" if self._torn else b"", "recovered", {"torn": _hash(self._torn)})
             self._append(b"", event, fields)
 

@@ -1,4 +1,4 @@
-"""What a policy, a person and the log are told of an operation: its context, in texts of one line and of bounded length."""
+"""The context of an operation, for a policy, a person and the log, in texts of one line and of bounded length."""
 
 from __future__ import annotations
 

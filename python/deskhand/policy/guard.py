@@ -38,7 +38,7 @@ from deskhand.policy.rules import (
     JudgedAction,
     Verdict,
     changes_what_runs,
-    check_deed,
+    check_action,
     classify,
 )
 
@@ -71,7 +71,7 @@ _ASKING: ContextVar[frozenset[_Place]] = ContextVar("deskhand_asking", default=f
 class _Passed:
     """The token that `before` passes to `after`."""
 
-    deeds: tuple[JudgedAction, ...]
+    actions: tuple[JudgedAction, ...]
     token: Token[frozenset[_Place]]
 
 
@@ -157,20 +157,20 @@ class Guard:
         place = self._place(operation)
         if place in _PASSED.get():
             return None
-        deeds: tuple[JudgedAction, ...] = operation.actions or (_LOOK if operation.type == "perform" else operation,)
+        actions: tuple[JudgedAction, ...] = operation.actions or (_LOOK if operation.type == "perform" else operation,)
         if place in _ASKING.get():
-            if all(classify(action) is ActionClass.OBSERVE for action in deeds):
+            if all(classify(action) is ActionClass.OBSERVE for action in actions):
                 return None
             raise ActionError(
                 f"{operation.type}: while `ask` decides about an action, only looking at the desktop is allowed"
             )
-        if operation.holder is not None and all(classify(action) in _BY_HAND for action in deeds):
+        if operation.holder is not None and all(classify(action) in _BY_HAND for action in actions):
             if operation.holder.private:
                 return None
-            self._note_by_hand(operation, deeds, operation.holder.by)
+            self._note_by_hand(operation, actions, operation.holder.by)
         else:
-            self._approve(operation, deeds)
-        return _Passed(deeds, _PASSED.set(_PASSED.get() | {place}))
+            self._approve(operation, actions)
+        return _Passed(actions, _PASSED.set(_PASSED.get() | {place}))
 
     def after(self, operation: Operation, token: object, outcome: object) -> None:
         """Log the outcome."""
@@ -181,9 +181,9 @@ class Guard:
             return
         if isinstance(outcome, BaseException):
             done = outcome.done if isinstance(outcome, DeskhandError) else None
-            self._note(operation.call, token.deeds, error=type(outcome).__name__, done=done)
+            self._note(operation.call, token.actions, error=type(outcome).__name__, done=done)
         else:
-            self._note(operation.call, token.deeds, done=len(token.deeds), **self._measured(outcome))
+            self._note(operation.call, token.actions, done=len(token.actions), **self._measured(outcome))
 
     def control(self, event: ControlEvent) -> None:
         """Log that control of the desktop changes.
@@ -201,13 +201,13 @@ class Guard:
             if event.kind == "take":
                 raise PolicyDenied("control.take", _unwritten(error)) from error
 
-    # --- inside ---
+    # --- internal ---
 
-    def _note_by_hand(self, operation: Operation, deeds: tuple[JudgedAction, ...], by: str) -> None:
+    def _note_by_hand(self, operation: Operation, actions: tuple[JudgedAction, ...], by: str) -> None:
         """Log what a person does who has control: it is not judged, and not limited."""
-        for index, action in enumerate(deeds):
-            check_deed(action, index)
-            context = context_of(operation, action, index, len(deeds))
+        for index, action in enumerate(actions):
+            check_action(action, index)
+            context = context_of(operation, action, index, len(actions))
             self._settle(operation, action, context, Decision("allow", f"{by} has control"), by="person")
 
     def _place(self, operation: Operation) -> _Place:
@@ -223,29 +223,31 @@ class Guard:
             return {"bytes": len(result.stdout) + len(result.stderr), "exit_code": result.exit_code}
         return {"bytes": len(result)} if isinstance(result, str | bytes) else {}
 
-    def _note(self, call: CallContext, deeds: tuple[JudgedAction, ...], **fields: object) -> None:
+    def _note(self, call: CallContext, actions: tuple[JudgedAction, ...], **fields: object) -> None:
         """Log something that can no longer be denied. If this fails, the log fails for the next action too, which is denied."""
         if self._audit is not None:
             with contextlib.suppress(OSError):
-                self._audit.write("outcome", **texts_of_call(call), actions=[action.type for action in deeds], **fields)
+                self._audit.write(
+                    "outcome", **texts_of_call(call), actions=[action.type for action in actions], **fields
+                )
 
-    def _approve(self, operation: Operation, deeds: tuple[JudgedAction, ...]) -> None:
-        for index, action in enumerate(deeds):
-            check_deed(action, index)
+    def _approve(self, operation: Operation, actions: tuple[JudgedAction, ...]) -> None:
+        for index, action in enumerate(actions):
+            check_action(action, index)
         if self._buckets is not None:
             with self._counting:
-                short = self._buckets.take(deeds, self._clock())
+                short = self._buckets.take(actions, self._clock())
             if short is not None:
                 limit, after = short
                 again = "" if after is None else f"; try again in {after:.3g} s"
                 denied = Decision("deny", f"{limit}{again}")
-                context = context_of(operation, deeds[0], 0, len(deeds))
-                self._settle(operation, deeds[0], context, denied, by="limits", retry_after=after)
+                context = context_of(operation, actions[0], 0, len(actions))
+                self._settle(operation, actions[0], context, denied, by="limits", retry_after=after)
         self._review(operation)
         if operation.type == "safety_check":
             return
-        for index, action in enumerate(deeds):
-            context = context_of(operation, action, index, len(deeds))
+        for index, action in enumerate(actions):
+            context = context_of(operation, action, index, len(actions))
             context, decision, by = self._judge(operation, action, context)
             self._settle(operation, action, context, decision, by=by)
 

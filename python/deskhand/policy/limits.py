@@ -61,14 +61,14 @@ class Buckets:
         self._left = limits.max_actions
         self._at = now
 
-    def take(self, deeds: Iterable[JudgedAction], now: float) -> tuple[str, float | None] | None:
+    def take(self, actions: Iterable[JudgedAction], now: float) -> tuple[str, float | None] | None:
         """Take the cost of these actions, all of it or nothing.
 
         Returns:
             None if there was enough; else the limit that is exceeded, and in how many seconds there is enough (None: never).
         """
-        deeds = tuple(deeds)
-        costs = _costs(deeds)
+        actions = tuple(actions)
+        costs = _costs(actions)
         passed = max(0.0, now - self._at)
         self._at = max(self._at, now)
         for name, rate in self._rates.items():
@@ -88,11 +88,11 @@ class Buckets:
         return worst
 
 
-def _costs(deeds: tuple[JudgedAction, ...]) -> dict[str, float]:
-    looks = all(_looks(action) for action in deeds)
+def _costs(actions: tuple[JudgedAction, ...]) -> dict[str, float]:
+    looks = all(_looks(action) for action in actions)
     return {
-        "actions": sum(not _looks(action) for action in deeds),
-        "keys": sum(map(_keys, deeds)),
+        "actions": sum(not _looks(action) for action in actions),
+        "keys": sum(map(_keys, actions)),
         "screenshots": int(looks),
     }
 

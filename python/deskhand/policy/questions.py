@@ -1,7 +1,7 @@
 """`Questions`: what a policy asks, kept until a person answers it elsewhere, as on a page.
 
 This module owns the pending questions, their limits, and what was allowed for a session. It decides nothing by itself but no:
-when the time is up, when nobody waits for the answer any more, and when there are too many. It has no desktop.
+when the time is up, when no call waits for the answer any more, and when there are too many. It has no desktop.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class QuestionEvent:
     """What became of a question.
 
     Attributes:
-        kind: It was `asked`, `allowed` or `denied`; its time is up (`expired`), or nobody waits any more (`withdrawn`).
+        kind: It was `asked`, `allowed` or `denied`; its time is up (`expired`), or no call waits any more (`withdrawn`).
         question: The question.
         by: Who answered it.
         for_session: Whether the same is allowed from now on.
@@ -260,7 +260,7 @@ class Questions:
         expect_flag("answer: allow", allow)
         expect_flag("answer: for_session", for_session)
         who = one_line(expect_text("answer: by", by), _LONGEST_NAME)
-        told = one_line(" ".join(expect_text("answer: note", note).split()), _LONGEST_NOTE)
+        text = one_line(" ".join(expect_text("answer: note", note).split()), _LONGEST_NOTE)
         with self._lock:
             pending = self._pending.get(number)
             if pending is None:
@@ -273,7 +273,7 @@ class Questions:
             if for_session and pending.about is not None:
                 self._allowed.append(_Allowed(pending.about, pending.who, pending.action, who))
                 del self._allowed[:-_MOST_ALLOWED]
-            pending.answers.put(Answer(allow, who, told))
+            pending.answers.put(Answer(allow, who, text))
         self._report(QuestionEvent("allowed" if allow else "denied", pending.question, who, for_session))
         return pending.question
 
@@ -299,7 +299,7 @@ class Questions:
 
         return end
 
-    # --- inside ---
+    # --- internal ---
 
     def _question(self, context: Context, details: tuple[tuple[str, str], ...], *, repeatable: bool) -> Question:
         now = self._wall()
@@ -324,7 +324,7 @@ class Questions:
         who: tuple[str, str, str | None],
         about: weakref.ref[object] | None,
     ) -> str | None:
-        """Who has allowed the same for the session; None if nobody has."""
+        """Who has allowed the same for the session; None if no one has."""
         self._allowed = [each for each in self._allowed if each.about() is not None]
         if about is None or context.safety_check is not None:
             return None

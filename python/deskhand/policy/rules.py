@@ -115,7 +115,7 @@ def classify(action: JudgedAction) -> ActionClass:
     return ActionClass.INPUT if act.ACTIONS.get(action.type) is type(action) else ActionClass.OTHER
 
 
-def check_deed(action: object, index: int) -> None:
+def check_action(action: object, index: int) -> None:
     """Reject anything that is not an action, as `Desktop.perform` does.
 
     Raises:

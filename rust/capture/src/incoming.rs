@@ -36,7 +36,7 @@ pub(crate) enum Violation {
     Burst,
     #[error("it answered request {0} twice")]
     Twice(u16),
-    #[error("it sent a reply of {0} bytes that nobody asked for")]
+    #[error("it sent a reply of {0} bytes that was not requested")]
     Unasked(u64),
     #[error("{0}")]
     Malformed(String),

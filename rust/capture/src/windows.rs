@@ -103,7 +103,7 @@ impl Server {
         let mut windows = Vec::with_capacity(ids.len());
         for ids in ids.chunks(AT_ONCE) {
             if begun.elapsed() > SILENCE_LIMIT {
-                return Err(Error::Lost(format!("its windows were not told of in {} s", SILENCE_LIMIT.as_secs())));
+                return Err(Error::Lost(format!("it did not report its windows in {} s", SILENCE_LIMIT.as_secs())));
             }
             windows.extend(self.described(ids)?);
         }

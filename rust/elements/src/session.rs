@@ -307,7 +307,7 @@ fn greet(stream: &OwnedFd, deadline: Instant, stop: &Interrupt) -> Result<Inbox>
             break line;
         }
         if inbox.bytes.len() > LONGEST_LINE {
-            return Err(Error::Refused("it says too much".into()));
+            return Err(Error::Refused("its greeting is too long".into()));
         }
         more(&mut inbox, stream, deadline, stop)?;
     };

@@ -27,7 +27,7 @@ pyo3::create_exception!(
     deskhand._native,
     Interrupted,
     PyBaseException,
-    "A wait was stopped through interrupt(). Like asyncio's CancelledError it is no Exception: nobody handles it by accident."
+    "The call was ended by interrupt(), from another thread. It is not an Exception, so `except Exception` does not catch it."
 );
 
 thread_local! {
@@ -54,7 +54,7 @@ pub(crate) fn interrupt() -> Interrupt {
 }
 
 fn interrupted() -> PyErr {
-    RAISED.take().unwrap_or_else(|| Interrupted::new_err("the wait was stopped"))
+    RAISED.take().unwrap_or_else(|| Interrupted::new_err("this call was stopped"))
 }
 
 /// Does `work`, in which a panic, a bug, becomes an error like others. pyo3's `PanicException` is not an `Exception`, so callers miss

@@ -43,7 +43,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _SILENT = 1.0
 # How a loss is described when the other end may not know of it (by `_native.Vnc`).
 _TEXTS_ONLY = "a server exchanges only texts: use clipboard.read and clipboard.write"
-_UNHEARD = ("not answer", "taken no input")
+_UNANSWERED = ("not answer", "taken no input")
 _SLICE = 0.25
 # x11vnc sometimes frees the keycodes that it has found, when no key came for 5 s.
 _FREED = 4.0
@@ -124,8 +124,8 @@ class VncBackend:
         pause, reason = _FIRST_PAUSE, "no time was left to try"
         # A server that has not noticed the loss keeps the old connection, whose pressed button holds the pointer. From the same
         # port, TCP ends that connection (RFC 9293, 3.5.1). Every third attempt uses another: a firewall may forbid it.
-        unheard = any(words in lost.detail for words in _UNHEARD)
-        before = self._ends if unheard else None
+        unanswered = any(words in lost.detail for words in _UNANSWERED)
+        before = self._ends if unanswered else None
         ends = itertools.cycle((before, before, None))
         while (left := deadline - time.monotonic()) > 0:
             try:
@@ -149,11 +149,11 @@ class VncBackend:
         # Most servers release what a lost client held. x11vnc does not, and has forgotten the buttons: it releases only what it
         # believes to be pressed. X ignores a press of what is pressed.
         again: list[Event] = [*map(ButtonDown, buttons)] if self._is_x11vnc else []
-        if unheard:
+        if unanswered:
             # The server may still have the old connection, and releases only keys that the new one has pressed.
             again += map(KeyDown, keys)
         self._vnc.release(encode([*again, *map(ButtonUp, buttons), *map(KeyUp, reversed(keys))]))
-        if unheard and buttons and self._ends != before:
+        if unanswered and buttons and self._ends != before:
             return f"{lost.detail}; until the server notices, a button may stay pressed and the pointer be ignored"
         return lost.detail
 
@@ -229,8 +229,8 @@ class VncBackend:
     def send(self, events: Sequence[Event]) -> None:
         """Send events; see `Backend.send`."""
         needed = locks_needed(events)
-        told = self._do(lambda vnc: vnc.locks()) if needed else None
-        locks = dict(zip((CAPS_LOCK, NUM_LOCK), told, strict=True)) if told else {}
+        found = self._do(lambda vnc: vnc.locks()) if needed else None
+        locks = dict(zip((CAPS_LOCK, NUM_LOCK), found, strict=True)) if found else {}
         switch = [lock for lock, on in needed.items() if locks.get(lock, on) != on]
         side_buttons = "mouse_buttons" in self._vnc.features
         planned = encode(self._keyboard.plan(events, side_buttons=side_buttons, switch=switch))

@@ -44,7 +44,7 @@ _NAMES |= {
     261: "X509Vnc",
     262: "X509Plain",
 }
-# Keep-alive tells a machine that is gone from one that is silent. A stopped server does not count: its kernel answers.
+# Keep-alive distinguishes a machine that is gone from a silent one. A stopped server does not count: its kernel answers.
 _KEEP_ALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -312,7 +312,7 @@ class _Login:
         generator, length = int.from_bytes(header[:2], "big"), int.from_bytes(header[2:], "big")
         if not 16 <= length <= _MAX_KEY_LENGTH:
             raise ProtocolViolation(
-                f"the server's Diffie-Hellman key has {length} bytes; 16 to {_MAX_KEY_LENGTH} make sense"
+                f"the server's Diffie-Hellman key has {length} bytes; expected 16 to {_MAX_KEY_LENGTH}"
             )
         modulus, theirs = take(length), take(length)
         self._send(_apple_answer(generator, modulus, theirs, self._target.username or "", self._password()))
@@ -347,7 +347,7 @@ def _apple_answer(generator: int, modulus: bytes, theirs: bytes, name: str, pass
 
     length, prime = len(modulus), int.from_bytes(modulus, "big")
     if prime < 5:
-        raise ProtocolViolation("the server's Diffie-Hellman modulus is none")
+        raise ProtocolViolation(f"the server's Diffie-Hellman modulus is {prime}; expected a large prime")
     secret = int.from_bytes(os.urandom(length), "big") % (prime - 2) + 1
     shared = pow(int.from_bytes(theirs, "big"), secret, prime).to_bytes(length, "big")
     digest = hashes.Hash(hashes.MD5())  # noqa: S303 # the protocol has no other

@@ -26,7 +26,7 @@ from deskhand.launchers.docker.copying_in import spooled
 from deskhand.launchers.docker.copying_out import staged
 from deskhand.launchers.docker.exec import HELPER_LIMIT, LOG_TAIL, OUT, SLICE, Exec
 from deskhand.launchers.docker.viewing import LONGEST_LISTING, VIEW, viewed
-from deskhand.launchers.docker.warnings import notes
+from deskhand.launchers.docker.warnings import container_warnings
 from deskhand.launchers.toolkits import SWITCHED_OFF
 from deskhand.machine.interface import Usage
 from deskhand.machine.processes import log_name
@@ -81,7 +81,7 @@ _STATS_LIMIT = 5.0
 
 
 class Container(ContainerCommands):
-    """A container that runs a desktop, as that desktop's machine: see `deskhand.machine.interface.Inside`."""
+    """A container that runs a desktop, as that desktop's machine: see `deskhand.machine.interface.DesktopMachine`."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class Container(ContainerCommands):
     @property
     def status(self) -> list[str]:
         """See `Desktop.status`."""
-        found = notes(self.slot.restarted, self.shared_memory, self.oom_killed())
+        found = container_warnings(self.slot.restarted, self.shared_memory, self.oom_killed())
         return [*found, self.doubt] if self.doubt else found
 
     @property
@@ -260,7 +260,7 @@ class Container(ContainerCommands):
         )
 
     def enter_accessibility(self) -> int:
-        """See `Inside.enter_accessibility`."""
+        """See `DesktopMachine.enter_accessibility`."""
         if (lacks := self._why_no_accessibility()) is not None:
             raise UnsupportedAction(f"the container {self.name}", "elements", lacks)
         return self.slot.enter_accessibility(self.id)
@@ -329,7 +329,7 @@ class _Output:
                 else:
                     self.errors += data[: max(0, ROOM_FOR_SCRIPTS - len(self.errors))]
             if time.monotonic() > deadline:
-                raise DeskhandTimeout(f"copying {self._what}: nothing came for {HELPER_LIMIT:g} s")
+                raise DeskhandTimeout(f"copying {self._what}: the container sent nothing for {HELPER_LIMIT:g} s")
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
         return taken
 

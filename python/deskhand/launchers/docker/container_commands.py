@@ -82,7 +82,7 @@ class ContainerCommands(ContainerLife):
             command.close()
 
     def session(self, *, cwd: str | None, env: Mapping[str, str] | None, once: bool) -> Session:
-        """See `Inside.session`."""
+        """See `DesktopMachine.session`."""
         token = secrets.token_hex(8)
         argv = [f"{LIBRARY}/run-session", token, *(["once"] if once else [])]
         environment = {**self.slot.environment, **(env or {})}

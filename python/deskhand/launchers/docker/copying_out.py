@@ -159,7 +159,7 @@ class Staging:
         try:
             os.rename(self._name, self._target.name, src_dir_fd=self._root, dst_dir_fd=self._parent)
         except FileNotFoundError as error:
-            raise BackendError(f"cannot copy {self.what}: nothing came of it") from error
+            raise BackendError(f"cannot copy {self.what}: the container sent no file") from error
         except OSError as error:
             raise BackendError(
                 f"cannot write {str(self._target)!r}: {error.strerror}; remove it, or give another target"

@@ -231,7 +231,7 @@ def _cleared(engine: Engine) -> Iterator[list[str]]:
         yield made
     finally:
         for identifier in reversed(made):
-            # One that an image is made of cannot be removed, and one with a name is somebody's.
+            # One that an image is made of cannot be removed, and one with a name is a user's own.
             with contextlib.suppress(engine.errors.DockerException, OSError):
                 if not engine.api.inspect_image(identifier)["RepoTags"]:
                     engine.api.remove_image(identifier, noprune=True)

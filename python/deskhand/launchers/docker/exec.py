@@ -196,14 +196,14 @@ class Exec:
 
 def first_line(command: Exec, limit: float = HELPER_LIMIT) -> bytes:
     """The first line of a command's output; empty if there is none for `limit` seconds. The command goes on."""
-    told = b""
+    output = b""
     deadline = time.monotonic() + limit
     try:
-        while b"\n" not in told and len(told) < PIECE and not command.ended and time.monotonic() < deadline:
-            told += b"".join(data for _, data in command.frames(SLICE))
+        while b"\n" not in output and len(output) < PIECE and not command.ended and time.monotonic() < deadline:
+            output += b"".join(data for _, data in command.frames(SLICE))
     finally:
         command.close()
-    return told.partition(b"\n")[0].strip()
+    return output.partition(b"\n")[0].strip()
 
 
 class ContainerSession:

@@ -163,7 +163,7 @@ def _check_remote(spec: ContainerSpec, displays: int) -> None:
         raise ActionError("several desktops cannot share a container on another machine: use an engine of this one")
     if not isinstance(spec.network, str):
         hint = "use network='none' or 'bridge', or an engine of this machine"
-        raise ActionError(f"whether a list of hosts holds cannot be looked at on another machine: {hint}")
+        raise ActionError(f"the list of hosts cannot be verified on another machine: {hint}")
 
 
 def _check_network(network: str | Sequence[str]) -> tuple[AllowedHost, ...]:

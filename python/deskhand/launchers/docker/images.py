@@ -172,7 +172,7 @@ def _ensure_base(tell: Callable[[str], object]) -> None:
     tell(f"Base image {BASE}: pulled, or made from Debian's packages")
     made = subprocess.run(["bash", str(context() / "base"), BASE], capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        raise LaunchFailed(f"the image {BASE}", 0.0, made.stderr, "it cannot be pulled, and not be made here")
+        raise LaunchFailed(f"the image {BASE}", 0.0, made.stderr, "it can neither be pulled nor built here")
 
 
 def check_image(image: str, *, against: str | None = None) -> list[Finding]:

@@ -222,7 +222,7 @@ def _check_absent(subnet: ipaddress.IPv4Network) -> None:
     addresses = re.findall(r"\|-- ([0-9.]+)\n\s+/32 host LOCAL", Path("/proc/net/fib_trie").read_text())
     if any(ipaddress.IPv4Address(address) in subnet for address in addresses):
         hint = "this engine gives this machine an address in it; Docker 20.10 and newer does not"
-        raise LaunchFailed("a network that leads nowhere", 0.0, "", hint)
+        raise LaunchFailed("an internal network", 0.0, "", hint)
 
 
 def _write(path: Path, text: str) -> None:

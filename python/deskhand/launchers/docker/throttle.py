@@ -25,7 +25,7 @@ _PERIOD = 0.1
 # A part of its time: with more in the last period, it may have been stopped in the middle of work. Processors that are idle
 # again keep the rest for a while.
 _AT_WORK = 0.5
-# With as much in these seconds before the action and without a stop, that is its normal state, and tells nothing.
+# With as much in these seconds before the action and without a stop, that is its normal state, and no sign of a slowdown.
 _BEFORE = 0.3
 # The kernel counts a period in which it was stopped when that has ended, and its timer may be late.
 _COUNTED = 1.25 * _PERIOD

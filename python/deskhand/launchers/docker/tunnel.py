@@ -132,10 +132,12 @@ class Tunnel:
             hint = "ssh is not installed: apt-get install openssh-client"
             raise LaunchFailed(f"the Docker engine {self.url}", 0.0, "", hint) from error
         self._process = process
-        told = self._first_word(process, begun + self._timeout)
-        if told != "ready":
+        answer = self._first_word(process, begun + self._timeout)
+        if answer != "ready":
             self._end()
-            raise LaunchFailed(f"the Docker engine {self.url}", time.monotonic() - begun, self.log, self._meaning(told))
+            raise LaunchFailed(
+                f"the Docker engine {self.url}", time.monotonic() - begun, self.log, self._meaning(answer)
+            )
 
     def _first_word(self, process: subprocess.Popen[bytes], deadline: float) -> str:
         """The other side's answer about the socket; empty if there is none in time."""
@@ -154,12 +156,12 @@ class Tunnel:
                 break
         return ""
 
-    def _meaning(self, told: str) -> str:
+    def _meaning(self, answer: str) -> str:
         log = self.log
         by_hand = " ".join(["ssh", *self._who, self._host])
-        if told == "forbidden":
+        if answer == "forbidden":
             return f"you may not use {self._path} there: run `sudo usermod -aG docker $USER` on that machine"
-        if told == "absent":
+        if answer == "absent":
             other = "name it, as in ssh://host/run/user/1000/docker.sock"
             return f"there is no engine's socket {self._path} there: start the engine, or {other}"
         if "IDENTIFICATION HAS CHANGED" in log:

@@ -18,7 +18,7 @@ _PARTS = {"window-manager": "the window manager", "panel": "the panel", "bus": "
 _MOST = 4096
 
 
-def notes(restarted: Path | None, shared_memory: int | None, killed: int = 0) -> list[str]:
+def container_warnings(restarted: Path | None, shared_memory: int | None, killed: int = 0) -> list[str]:
     """One sentence for each problem; see `Desktop.status`.
 
     Args:
