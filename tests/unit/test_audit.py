@@ -305,11 +305,11 @@ def test_only_for_its_owner(path: Path, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic"):
         AuditLog(link)
     os.mkfifo(pipe)
-    with pytest.raises(ActionError, match="must be a regular file of yours"):
+    with pytest.raises(ActionError, match="is not a regular file that you own"):
         AuditLog(pipe)
     hard.hardlink_to(path)
     for each in (hard, path):
-        with pytest.raises(ActionError, match="must be a regular file of yours"):
+        with pytest.raises(ActionError, match="is not a regular file that you own"):
             AuditLog(each)
 
 

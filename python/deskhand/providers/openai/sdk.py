@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from deskhand.providers.session import AnyDesktop, ModelSession, SessionOptions
     from deskhand.providers.shell_calls import AnyShell
 
-Tool: TypeAlias = "ComputerTool[DesktopComputer | SyncDesktopComputer]"
 SafetyHook: TypeAlias = "Callable[[ComputerToolSafetyCheckData], Awaitable[bool]]"
 Filter: TypeAlias = "Callable[[CallModelData[object]], ModelInputData]"
 
@@ -280,6 +279,9 @@ class SyncDesktopComputer(_PreviewDeclaration, Computer):
 
 def _points(path: list[tuple[int, int]]) -> list[dict[str, int]]:
     return [{"x": x, "y": y} for x, y in path]
+
+
+Tool: TypeAlias = ComputerTool[DesktopComputer | SyncDesktopComputer]
 
 
 def tool(computer: DesktopComputer | SyncDesktopComputer) -> Tool:
