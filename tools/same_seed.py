@@ -74,7 +74,7 @@ def page(run: Run, options: str, load: float) -> str:
     rows = {
         "tasks, each with one seed": len(by_task),
         "episodes": len(results),
-        "the oracle did it": sum(bool(result["success"]) for result in results),
+        "solved by the oracle": sum(bool(result["success"]) for result in results),
         "invalid": f"{sum(causes.values())} {dict(causes) if causes else ''}".strip(),
         "compared with the task's first": pairs,
         "ended alike: score, state, answer": ends,

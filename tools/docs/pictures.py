@@ -43,40 +43,40 @@ _TEXT = "naïve ☕ 你好 ☕"
 
 @contextmanager
 def recorded() -> Iterator[list[tuple[float, str]]]:
-    """What the machine of settling is told, with the time of each."""
-    told: list[tuple[float, str]] = []
+    """What the settle machine gets, with the time of each."""
+    noted: list[tuple[float, str]] = []
     machine = settle_machine.Machine
 
     class Recorded(machine):  # type: ignore[misc,valid-type] # the class is a value here
         def __init__(self, settings: Any, *, now: float, **options: Any) -> None:
-            told.append((now, "begun"))
+            noted.append((now, "begun"))
             super().__init__(settings, now=now, **options)
 
         def changed(self, at: float, rects: Any) -> bool:
             relevant: bool = super().changed(at, rects)
-            told.append((at, "changed" if relevant else "busy"))
+            noted.append((at, "changed" if relevant else "busy"))
             return relevant
 
         def probed(self, at: float) -> None:
-            told.append((at, "asked"))
+            noted.append((at, "asked"))
             super().probed(at)
 
         def answered(self, at: float) -> None:
-            told.append((at, "answered"))
+            noted.append((at, "answered"))
             super().answered(at)
 
         def looked(self, at: float, activity: Any) -> None:
-            told.append((at, f"looked: {activity}"))
+            noted.append((at, f"looked: {activity}"))
             super().looked(at, activity)
 
         def result(self, now: float) -> Any:
             found = super().result(now)
             if found is not None:
-                told.append((now, "settled"))
+                noted.append((now, "settled"))
             return found
 
     with mock.patch.object(watcher, "Machine", Recorded):
-        yield told
+        yield noted
 
 
 def settling() -> None:
@@ -84,10 +84,10 @@ def settling() -> None:
     with deskhand.launch() as desktop:
         desktop.start("mousepad")
         desktop.perform(Type("hello"))
-        with recorded() as told:
+        with recorded() as noted:
             seen = desktop.perform(KeyPress("ctrl+shift+s"))
         assert seen.settled
-    begun = next(at for at, what in told if what == "begun")
+    begun = next(at for at, what in noted if what == "begun")
     rows = {
         "pixels changed": ("changed", _BLUE),
         "asked: _NET_WM_PING": ("asked", _ORANGE),
@@ -97,11 +97,11 @@ def settling() -> None:
         "settled": ("settled", "black"),
     }
     figure, axes = plt.subplots(figsize=(8, 2.9))
-    last = max(at for at, what in told if what == "changed")
+    last = max(at for at, what in noted if what == "changed")
     for row, (kind, colour) in enumerate(rows.values()):
-        times = [1000 * (at - begun) for at, what in told if what == kind]
+        times = [1000 * (at - begun) for at, what in noted if what == kind]
         axes.plot(times, [-row] * len(times), "|", color=colour, markersize=15, markeredgewidth=2)
-    end = next(at for at, what in told if what == "settled")
+    end = next(at for at, what in noted if what == "settled")
     axes.axvspan(1000 * (last - begun), 1000 * (end - begun), color=_GREY, alpha=0.25, lw=0)
     axes.text(500 * (last + end - 2 * begun), 0.62, f"{1000 * (end - last):.0f} ms of quiet", ha="center", fontsize=9)
     axes.set_yticks([-row for row in range(len(rows))], list(rows))
