@@ -131,6 +131,8 @@ CASES = {
     "is shown late": Case("button('Go'); show('Go', False); later(400, \"show('Go', True)\")", _click(), _GO),
     "is renamed late": Case("button('Wait'); later(400, \"rename('Wait', 'Go')\")", _click(), (["clicked", "Wait"],)),
     "moves, and comes to rest": Case("button('Go'); slide('Go', 60, 10)", _click(), _GO, toolkits=_TOOLKITS),
+    # A call without a timeout of its own waits for 3 s.
+    "moves for 4 s": Case("button('Go'); slide('Go', 200, 20)", _click(), _GO),
     "is replaced by one of its name": Case(
         "button('Go'); enable('Go', False); later(300, \"remove('Go'); button('Go', 300, 200)\")",
         _click(),

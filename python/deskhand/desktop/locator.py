@@ -266,10 +266,13 @@ class Locator:
             element = self._usable(left, "usable" if condition is None else "editable", condition)
             try:
                 return self._perform(*actions(element)), element
-            except ActionError as error:
+            except (ActionError, DeskhandTimeout) as error:
                 left = deadline - clock()
-                # It went between the look and its turn: another one may have come in its place.
-                if error.done != 0 or left <= 0 or element.ref in self._search.read(left):
+                if error.done != 0 or left <= 0:
+                    raise
+                # It could not be reached within the desktop's own limit; or it went between the look and its turn, and another
+                # one may have come in its place.
+                if isinstance(error, ActionError) and element.ref in self._search.read(left):
                     raise
 
     def _turn(self, state: ElementState, timeout: float) -> Observation | None:
