@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import signal
@@ -227,6 +228,22 @@ def test_a_command_of_many_short_processes_is_waited_out(desktop: deskhand.Deskt
         seen = desktop.perform(KeyPress(["enter"]), settle=deskhand.Settle(timeout=PATIENCE))
         assert seen.reason is Reason.QUIET
         done.unlink()
+
+
+def test_what_another_window_starts_all_the_time_holds_nothing_up(desktop: deskhand.Desktop, tmp_path: Path) -> None:
+    loops = tmp_path / "loops"
+    commands = [["-e", "sh", "-c", f": > '{loops}'; while :; do sleep 0.05; done"], []]
+    with contextlib.ExitStack() as programs:
+        for command in commands:
+            with window_expected(desktop):
+                # Each is started here, so that neither belongs to the other.
+                xterm = subprocess.Popen(["xterm", "+bc", *command], env=dict(desktop._core.environment))
+                programs.enter_context(xterm)
+                programs.callback(xterm.kill)
+        until(loops.exists, PATIENCE, "the loop")
+        for letter in "abc":
+            seen = desktop.perform(KeyPress((letter,)), settle=deskhand.Settle(timeout=PATIENCE))
+            assert (seen.settled, seen.reason) == (True, Reason.QUIET)
 
 
 def test_a_command_that_sleeps_between_its_lines_is_waited_out(desktop: deskhand.Desktop, tmp_path: Path) -> None:

@@ -51,10 +51,10 @@ def await_windows(desktop: deskhand.Desktop, count: int) -> None:
 
 
 @pytest.fixture
-def launcher(desktop: deskhand.Desktop) -> Iterator[int]:
-    """The process that starts a dialog for Alt+Return, while an xterm has the focus."""
+def launcher(request: pytest.FixtureRequest, desktop: deskhand.Desktop) -> Iterator[int]:
+    """The process that starts a dialog for Alt+Return, while an xterm has the focus that runs a command of the parameter."""
     with window_expected(desktop):
-        desktop.start(["xterm", "+bc"])
+        desktop.start(["xterm", "+bc", *getattr(request, "param", ())])
     argv = [sys.executable, "-c", LAUNCHER, need_module("gi", "python3-gi"), "-c", DIALOG]
     with subprocess.Popen(argv, env=dict(desktop._core.environment), stdout=subprocess.PIPE) as launcher:
         assert launcher.stdout is not None
@@ -75,6 +75,17 @@ def test_a_program_that_a_hot_key_starts_is_waited_for(
             # On a busy machine the launcher may not read the key within a second.
             assert seen.may_change or (seen.settled, seen.reason) == (True, Reason.QUIET)
             assert seen.may_change or len(desktop.windows.list()) == count
+            await_windows(desktop, count)
+
+
+@pytest.mark.parametrize(
+    "launcher", [("-e", "sh", "-c", "while :; do printf .; sleep 0.2; done")], indirect=True, ids=["dots"]
+)
+def test_beside_output_a_hot_key_is_right_or_told(desktop: deskhand.Desktop, launcher: int) -> None:
+    with starved(launcher, 0.3, 60.0):
+        for count in range(2, 5):
+            seen = desktop.perform(KeyPress(("alt+Return",)))
+            assert seen.may_change or not seen.settled or len(desktop.windows.list()) == count
             await_windows(desktop, count)
 
 

@@ -49,6 +49,8 @@ pub(crate) struct Clients {
     leaves_out_own: bool,
     /// Those that have not read an earlier key in time.
     late: HashSet<u32>,
+    /// Those that had yet to read just after this key was sent, until their processes are looked for.
+    early: HashSet<u32>,
     /// Those that were found not to have read soon after this key, and their processes.
     slow: HashSet<u32>,
     readers: Vec<u32>,
@@ -77,52 +79,83 @@ impl Server {
 impl Clients {
     /// Those of the server at the other end of `ours`.
     pub(crate) fn of(ours: BorrowedFd<'_>) -> Self {
-        let (late, slow) = (HashSet::new(), HashSet::new());
-        Self { server: Server::of(ours), leaves_out_own: true, late, slow, readers: Vec::new(), behind: None }
+        Self {
+            server: Server::of(ours),
+            leaves_out_own: true,
+            late: HashSet::new(),
+            early: HashSet::new(),
+            slow: HashSet::new(),
+            readers: Vec::new(),
+            behind: None,
+        }
     }
 
     /// Called before keys are sent: who has read by now is waited for again.
     pub(crate) fn begin(&mut self) {
-        self.slow.clear();
-        self.readers.clear();
-        self.behind = None;
+        self.forget();
         if !self.late.is_empty() {
             let unread = self.unread();
             self.late.retain(|client| unread.contains(client));
         }
     }
 
+    /// Called just after keys were sent, to know who gets them: who reads them may be stopped before it handles them.
+    pub(crate) fn note_early(&mut self) {
+        self.early = self.unread();
+        self.early.retain(|client| !self.late.contains(client));
+    }
+
+    /// Looks for the processes of those, which takes a millisecond.
+    pub(crate) fn find_early(&mut self) {
+        let early = std::mem::take(&mut self.early);
+        self.expect(&early);
+    }
+
     /// Whether one of them has yet to read what it was sent, or has only just read it, `since` after a key was.
     pub(crate) fn are_behind(&mut self, since: Duration) -> Behind {
+        self.find_early();
         let mut unread = self.unread();
         unread.retain(|client| !self.late.contains(client));
         let patient = since < PATIENCE;
-        if patient && unread.iter().any(|client| !self.slow.contains(client)) {
-            let own = if self.leaves_out_own { sockets_of("self") } else { HashSet::new() };
-            let is_news = |client: &u32| !self.slow.contains(client) && !own.contains(client);
-            let news: HashSet<u32> = unread.iter().copied().filter(is_news).collect();
-            self.readers.extend(owners(&news));
-            self.slow.extend(news);
+        if patient {
+            self.expect(&unread);
         }
         unread.retain(|client| self.slow.contains(client));
         if !unread.is_empty() {
             self.behind = Some(Instant::now());
-        } else if !self.behind.is_some_and(|at| self.are_handling(at.elapsed())) {
+        } else if !self.are_handling() {
             return Behind::No;
         }
         if patient {
             return Behind::Yes;
         }
         self.late.extend(unread);
-        self.slow.clear();
-        self.readers.clear();
-        self.behind = None;
+        self.forget();
         Behind::Late
     }
 
-    /// Whether a key may not have been handled that was read at most so long ago.
-    fn are_handling(&self, read: Duration) -> bool {
-        read < HANDLING || self.readers.iter().any(|&process| is_up(process))
+    /// From now on until the next key, these clients are waited for.
+    fn expect(&mut self, unread: &HashSet<u32>) {
+        if unread.iter().all(|client| self.slow.contains(client)) {
+            return;
+        }
+        let own = if self.leaves_out_own { sockets_of("self") } else { HashSet::new() };
+        let is_news = |client: &u32| !self.slow.contains(client) && !own.contains(client);
+        let news: HashSet<u32> = unread.iter().copied().filter(is_news).collect();
+        self.readers.extend(owners(&news));
+        self.slow.extend(news);
+    }
+
+    /// Whether a key may not have been handled that was read.
+    fn are_handling(&self) -> bool {
+        self.behind.is_some_and(|at| at.elapsed() < HANDLING) || self.readers.iter().any(|&process| is_up(process))
+    }
+
+    fn forget(&mut self) {
+        self.early.clear();
+        self.slow.clear();
+        self.readers.clear();
+        self.behind = None;
     }
 
     /// The clients with something to read; none where the kernel does not tell.
@@ -203,6 +236,12 @@ mod tests {
         assert_eq!(clients.are_behind(soon), Behind::Yes, "it has only just read");
         clients.behind = Instant::now().checked_sub(HANDLING);
         assert_eq!(clients.are_behind(soon), Behind::No, "it has done what the key is for");
+        clients.begin();
+        send(1);
+        clients.note_early();
+        receive(&mut slow);
+        clients.are_behind(soon);
+        assert!(clients.readers.contains(&process::id()), "it has read before anybody looked");
         clients.begin();
         send(1);
         assert_eq!(clients.are_behind(soon), Behind::Yes, "it has read since it was given up");

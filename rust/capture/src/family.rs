@@ -13,7 +13,7 @@ use crate::stat::{Kept, Stat};
 
 /// Parents are remembered for a while, because they may be gone when they are looked up.
 const MAX_PARENTS: usize = 1 << 16;
-const INIT: u32 = 1;
+pub(crate) const INIT: u32 = 1;
 /// A process that has a number already may not be listed yet; after this long it is.
 pub(crate) const LISTED_AFTER: Duration = Duration::from_millis(20);
 

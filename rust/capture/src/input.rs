@@ -54,6 +54,12 @@ impl State {
         }
         let missed = result?;
         server.round_trip()?;
+        if has_keys
+            && self.hot
+            && let Some(clients) = &mut self.clients
+        {
+            clients.note_early();
+        }
         if may_activate(events) {
             self.activated = Some(Instant::now());
         }

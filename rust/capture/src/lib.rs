@@ -40,6 +40,7 @@ mod selection;
 mod server;
 mod serving;
 mod sock_diag;
+mod started;
 mod stat;
 mod state;
 mod steps;

@@ -308,6 +308,9 @@ impl State {
             // During an animation, other work does not matter.
             if !wire.wait_readable(left.min(BREATH))? && left > BREATH {
                 self.work.sample();
+                if let Some(clients) = &mut self.clients {
+                    clients.find_early();
+                }
                 let lately = left.saturating_sub(BREATH + LATELY);
                 if !wire.wait_readable(lately)? {
                     self.work.sample();

@@ -17,7 +17,8 @@ use crate::family::{Ancestry, Births, Member};
 use crate::inbox::Inbox;
 use crate::jobs::Jobs;
 use crate::sample::{Ambient, Sample, Thread};
-use crate::stat::{Sleep, Sleeper, Stat, Waiting, boot_ticks, is_shown_on, numbers, uses_gtk};
+use crate::started::Started;
+use crate::stat::{Sleep, Sleeper, Stat, Waiting, numbers, uses_gtk};
 use crate::traffic::Traffic;
 
 /// Time not asleep above what is usual, as a share of the time that passed, from which on a family is at work. Measured: an idle
@@ -65,11 +66,8 @@ pub(crate) struct Work {
     /// The highest process of the family that is examined.
     root: Option<u32>,
     ancestry: Ancestry,
-    /// The display, where its server counts processes as this one does, and when the last action began.
-    display: Option<String>,
-    begun: u64,
-    /// Programs that were started since for this display, by any program (a window manager's menu), and when they were found.
-    young: Vec<(u32, Instant)>,
+    /// What any program starts for this display, where its server counts processes as this one does.
+    started: Option<Started>,
     /// The family's threads, by process and id in ascending order.
     members: Vec<Member>,
     /// For each of its processes, the page faults of the children that it has waited for: they grow with each that ends.
@@ -116,7 +114,7 @@ impl Work {
 
     /// Also examine programs that are started for this display.
     pub(crate) fn expect_programs(&mut self, display: String) {
-        (self.display, self.begun) = (Some(display), boot_ticks());
+        self.started = Some(Started::new(display));
     }
 
     /// Applications may draw on this display over TCP.
@@ -133,7 +131,7 @@ impl Work {
 
     /// Records what the family has done so far.
     pub(crate) fn sample(&mut self) {
-        if (self.root.is_some() || self.display.is_some())
+        if (self.root.is_some() || self.started.is_some())
             && self.samples.back().is_none_or(|last| last.at.elapsed() >= SHORTEST_SPAN)
         {
             let now = self.take();
@@ -177,7 +175,11 @@ impl Work {
     /// Finds the family's threads; those known before stay as they are.
     fn list(&mut self) {
         let root = self.root;
-        let belongs = |&pid: &u32| root.is_some_and(|root| self.ancestry.descends(pid, root)) || self.is_young(pid);
+        let (ancestry, mut started) = (&mut self.ancestry, self.started.as_mut());
+        let belongs = |&pid: &u32| {
+            root.is_some_and(|root| ancestry.descends(pid, root))
+                || started.as_mut().is_some_and(|started| started.counts(pid, ancestry))
+        };
         let mut family: Vec<u32> = numbers("/proc").filter(belongs).collect();
         family.sort_unstable();
         let mut known = std::mem::take(&mut self.members).into_iter().peekable();
@@ -235,10 +237,11 @@ impl Work {
 
     /// Called before an action: the work since the last look was done without one.
     pub(crate) fn take_stock(&mut self) {
-        self.begun = boot_ticks();
         self.acted = Some(Instant::now());
+        if let Some(started) = &mut self.started {
+            started.take_stock();
+        }
         self.traffic.take_stock();
-        self.young.clear();
         self.jobs.take_stock();
         self.dozes = self.inbox.as_mut().is_some_and(|(main, _)| is_dozing(main));
         (self.unread, self.held, self.doubts) = (None, None, 0);
@@ -284,19 +287,6 @@ impl Work {
         if stat.is_some_and(|stat| stat.is_stopped()) {
             self.stopped = Some(at);
         }
-    }
-
-    /// Whether a process was started for this display since the action began.
-    fn is_young(&mut self, pid: u32) -> bool {
-        if self.display.is_none() || self.ancestry.origin(pid).is_none_or(|(_, begun)| begun < self.begun) {
-            return false;
-        }
-        let known = self.young.iter().any(|&(young, _)| young == pid);
-        if !known && self.display.as_ref().is_some_and(|display| is_shown_on(pid, display)) {
-            self.young.push((pid, Instant::now()));
-            return true;
-        }
-        known
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::{BUSY_SHARE, SHORTEST_SPAN, TICKS, Work, is_dozing};
 use crate::family::Births;
 use crate::sample::{Rate, Sample, Thread};
+use crate::started::Started;
 use crate::stat::{Stat, Waiting, is_contended};
 use crate::traffic::{Awaited, owns};
 
@@ -64,7 +65,7 @@ pub enum Activity {
 impl Work {
     /// What the family did just now.
     pub(crate) fn activity(&mut self) -> Activity {
-        if self.root.is_none() && self.display.is_none() {
+        if self.root.is_none() && self.started.is_none() {
             return Activity::Unknown;
         }
         let now = self.take();
@@ -154,7 +155,8 @@ impl Work {
             now.at.saturating_duration_since(at) < STARTING
                 && now.threads.iter().any(|thread| thread.process == process)
         };
-        if turned || ended_within(HANDED_ON) || self.young.iter().any(starts) {
+        let young = self.started.as_ref().map_or(&[][..], Started::young);
+        if turned || ended_within(HANDED_ON) || young.iter().any(starts) {
             return true;
         }
         // The main thread draws what others have made, also where it is usually awake.
