@@ -43,6 +43,7 @@ from deskhand import (
     Zoom,
 )
 from deskhand._core.events import ButtonDown, ButtonUp, Event, KeyDown, KeyUp, PointerMove
+from deskhand._core.settle import Activity
 from deskhand._native import Interrupted
 from deskhand.aio.parts import (
     AsyncClipboard,
@@ -136,6 +137,27 @@ def test_the_answer_to_one_action_is_awaited_before_the_next(desktop: Desktop, b
     desktop.perform(Type("a"), Type("b"))
     desktop.perform(PressKeys(("shift",)), ReleaseKeys(("shift",)))
     assert at[1] - at[0] == pytest.approx(0.1)
+
+
+def test_an_action_that_overtakes_the_answer_to_the_one_before_is_told(
+    desktop: Desktop, backend: MemoryBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = 0.0
+
+    def work(seconds: float) -> None:
+        nonlocal busy
+        busy = clock.now + seconds
+
+    monkeypatch.setattr(
+        backend,
+        "activity",
+        lambda **_: Activity.COMPUTING if clock.now < busy else Activity.RESTING,
+    )
+    for seconds, overtaken in ((1.0, False), (4.0, True), (0.0, False)):
+        backend.on_event = on(KeyDown, lambda seconds=seconds: work(seconds))
+        seen = desktop.perform(KeyPress(("a",)), Move((5, 5)))
+        assert (seen.settled, seen.unanswered) == (True, overtaken)
+    assert not desktop.perform(KeyPress(("a",)), Move((6, 6)), settle=False).unanswered
 
 
 def test_everything_is_checked_before_anything_is_sent(desktop: Desktop, backend: MemoryBackend) -> None:

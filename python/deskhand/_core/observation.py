@@ -173,8 +173,10 @@ class Observation(Screenshot):
             program has. Over VNC as far as the server reports (docs/servers.md); `cursor` is where it is now.
         unanswered: Whether a drag or hover went on though the application was still at work on the part before: it may have
             missed points of it, or the whole. Where an application answers no pings and runs where its threads cannot be seen,
-            it is given 0.05 s, and nothing is known. Over VNC also whether a text, or a character of it that was on no key
-            before, changed nothing on the screen: it may be lost, unless what is typed there is not shown.
+            it is given 0.05 s, and nothing is known. Or an action of a list was sent though the screen had not settled within
+            the timeout after the one before it: it may have gone to what was there before. Over VNC also whether a text, or a
+            character of it that was on no key before, changed nothing on the screen: it may be lost, unless what is typed there
+            is not shown.
         may_change: Whether the screen may change later, because something goes on by itself: the command that a terminal runs
             still slept for a time (`sleep`, or a program's own) 0.3 s after the last change, the program has set a timer
             that ends within 0.59 s of the action's beginning, it still waits for the network or says so by the pointer, or

@@ -66,6 +66,7 @@ _NO_WAIT_AFTER = (
 )
 # Actions whose input goes to the window with the focus; all other input goes to the one under the pointer.
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
+_UNFINISHED = (Reason.WINDOW_BUSY, Reason.STILL_CHANGING, Reason.SERVER_SILENT)
 
 UNTIL_TIMEOUT = 30.0
 """Seconds that a condition is waited for unless the caller says otherwise; see `deskhand.desktop.until`."""
@@ -87,6 +88,7 @@ class Performance:
         "_core",
         "_drops",
         "_format",
+        "_overtook",
         "_paster",
         "_pointer_moved",
         "_pressed",
@@ -130,6 +132,8 @@ class Performance:
         self._sender = Sender(core, settings)
         self._paster = Paster(core, self._sender, settings)
         self._pointer_moved = False
+        # Whether an action was sent though the screen had not settled after the one before.
+        self._overtook = False
         # Which actions release a button that was moved while it was pressed.
         self._drops: set[int] = set()
         # Which actions are done where elements are by then, or from there, and whether a button is held then.
@@ -210,6 +214,7 @@ class Performance:
             pasted |= self._send_action(action, events)
             if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
                 result = self._settle(at_pointer=not isinstance(action, _TO_FOCUS))
+                self._overtook |= result.reason in _UNFINISHED
                 self._sender.note_answer(action, events, result)
                 self._paster.end(result)
                 if not self._backend.lag.frame:
@@ -268,7 +273,7 @@ class Performance:
             pasted=pasted,
             clipboard_lost=tuple(self._paster.lost),
             pointer_moved=self._pointer_moved,
-            unanswered=self._sender.unanswered,
+            unanswered=self._sender.unanswered or self._overtook,
             may_change=result.may_change,
             elements=elements,
             notes=self._core.control.take_notes(),
