@@ -1,0 +1,2 @@
+#!/bin/bash
+echo milk >>/app/notes.txt
