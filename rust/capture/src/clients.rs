@@ -1,7 +1,7 @@
 //! Whether the clients of an X server have read what it sent them, by `sock_diag(7)`. Nobody tells who gets a hot key, and who
 //! gets it may start a program.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -56,6 +56,11 @@ pub(crate) struct Clients {
     readers: Vec<u32>,
     /// When one of these was last found not to have read.
     behind: Option<Instant>,
+    /// All of them, as of the latest look; those whose processes were looked for, and these; and which of these ran before the key.
+    connected: HashSet<u32>,
+    known: HashSet<u32>,
+    processes: Vec<u32>,
+    awake: HashSet<u32>,
 }
 
 impl Server {
@@ -66,13 +71,13 @@ impl Server {
         Some(Self { netlink, ours, name })
     }
 
-    /// The clients with something to read.
-    fn unread(&self) -> Option<HashSet<u32>> {
+    /// The clients, and whether each has something to read.
+    fn clients(&self) -> Option<HashMap<u32, bool>> {
         let question = inbox::question(LIST, ESTABLISHED, 0, SHOW_NAME | SHOW_PEER | SHOW_QUEUES);
         let sockets = sock_diag::list(&self.netlink, &question, SOCK_DIAG_BY_FAMILY, MOST_SOCKETS, inbox::told)?;
         let servers: HashSet<u32> = sockets.iter().filter(|one| one.name == self.name).map(|one| one.socket).collect();
-        let waits = |one: &&inbox::Told| one.unread > 0 && one.socket != self.ours && servers.contains(&one.peer);
-        Some(sockets.iter().filter(waits).map(|one| one.socket).collect())
+        let is_client = |one: &&inbox::Told| one.socket != self.ours && servers.contains(&one.peer);
+        Some(sockets.iter().filter(is_client).map(|one| (one.socket, one.unread > 0)).collect())
     }
 }
 
@@ -87,12 +92,20 @@ impl Clients {
             slow: HashSet::new(),
             readers: Vec::new(),
             behind: None,
+            connected: HashSet::new(),
+            known: HashSet::new(),
+            processes: Vec::new(),
+            awake: HashSet::new(),
         }
     }
 
-    /// Called before keys are sent: who has read by now is waited for again.
-    pub(crate) fn begin(&mut self) {
+    /// Called before keys are sent, which may be `hot`: who has read by now is waited for again.
+    pub(crate) fn begin(&mut self, hot: bool) {
         self.forget();
+        self.awake.clear();
+        if hot {
+            self.awake.extend(self.processes.iter().copied().filter(|&process| is_running(process)));
+        }
         if !self.late.is_empty() {
             let unread = self.unread();
             self.late.retain(|client| unread.contains(client));
@@ -105,14 +118,20 @@ impl Clients {
         self.early.retain(|client| !self.late.contains(client));
     }
 
-    /// Looks for the processes of those, which takes a millisecond.
+    /// Looks for the processes of those, and of all if there are new ones, which takes a millisecond.
     pub(crate) fn find_early(&mut self) {
         let early = std::mem::take(&mut self.early);
         self.expect(&early);
+        if !self.connected.is_subset(&self.known) {
+            self.known.clone_from(&self.connected);
+            self.processes = owners(&self.known);
+            self.processes.retain(|&process| process != std::process::id());
+        }
     }
 
-    /// Whether one of them has yet to read what it was sent, or has only just read it, `since` after a key was.
-    pub(crate) fn are_behind(&mut self, since: Duration) -> Behind {
+    /// Whether one of them has yet to read what it was sent, or has only just read it, `since` after a key was. What processes do that
+    /// are `examined` otherwise does not matter.
+    pub(crate) fn are_behind(&mut self, since: Duration, examined: impl Fn(u32) -> bool) -> Behind {
         self.find_early();
         let mut unread = self.unread();
         unread.retain(|client| !self.late.contains(client));
@@ -123,7 +142,7 @@ impl Clients {
         unread.retain(|client| self.slow.contains(client));
         if !unread.is_empty() {
             self.behind = Some(Instant::now());
-        } else if !self.are_handling() {
+        } else if !self.are_handling(examined) {
             return Behind::No;
         }
         if patient {
@@ -146,9 +165,12 @@ impl Clients {
         self.slow.extend(news);
     }
 
-    /// Whether a key may not have been handled that was read.
-    fn are_handling(&self) -> bool {
-        self.behind.is_some_and(|at| at.elapsed() < HANDLING) || self.readers.iter().any(|&process| is_up(process))
+    /// Whether a key may not have been handled that was read. Who read it before anybody looked runs now, and did not before.
+    fn are_handling(&self, examined: impl Fn(u32) -> bool) -> bool {
+        let begins = |&process: &u32| !self.awake.contains(&process) && !examined(process) && is_running(process);
+        self.behind.is_some_and(|at| at.elapsed() < HANDLING)
+            || self.readers.iter().any(|&process| is_up(process))
+            || self.processes.iter().any(begins)
     }
 
     fn forget(&mut self) {
@@ -160,11 +182,13 @@ impl Clients {
 
     /// The clients with something to read; none where the kernel does not tell.
     fn unread(&mut self) -> HashSet<u32> {
-        let unread = self.server.as_ref().and_then(Server::unread);
-        if unread.is_none() {
+        let clients = self.server.as_ref().and_then(Server::clients);
+        if clients.is_none() {
             self.server = None;
         }
-        unread.unwrap_or_default()
+        let clients = clients.unwrap_or_default();
+        self.connected = clients.keys().copied().collect();
+        clients.into_iter().filter_map(|(client, is_unread)| is_unread.then_some(client)).collect()
     }
 }
 
@@ -190,6 +214,11 @@ fn is_up(process: u32) -> bool {
     Stat::of(&format!("/proc/{process}/stat")).is_some_and(|stat| stat.is_stopped() || matches!(stat.state, 'R' | 'D'))
 }
 
+/// Whether a process runs, or waits for a processor.
+fn is_running(process: u32) -> bool {
+    Stat::of(&format!("/proc/{process}/stat")).is_some_and(|stat| stat.state == 'R')
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
@@ -212,38 +241,67 @@ mod tests {
         let mut clients = Clients::of(ours.as_fd());
         let soon = Duration::from_millis(100);
         send(1);
-        assert_eq!(clients.are_behind(soon), Behind::No, "a connection of this process");
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::No, "a connection of this process");
         clients.leaves_out_own = false;
         send(0);
         receive(&mut slow);
-        assert_eq!(clients.are_behind(soon), Behind::No, "the connection that asks");
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::No, "the connection that asks");
         send(1);
-        assert_eq!(clients.are_behind(PATIENCE), Behind::No, "it has got something just now, long after the key");
-        assert_eq!(clients.are_behind(soon), Behind::Yes);
+        assert_eq!(
+            clients.are_behind(PATIENCE, |_| false),
+            Behind::No,
+            "it has got something just now, long after the key"
+        );
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::Yes);
         assert!(clients.readers.contains(&process::id()));
-        assert_eq!(clients.are_behind(PATIENCE), Behind::Late);
-        assert_eq!(clients.are_behind(soon), Behind::No, "it is given up");
-        clients.begin();
-        assert_eq!(clients.are_behind(soon), Behind::No, "it has still not read");
+        assert_eq!(clients.are_behind(PATIENCE, |_| false), Behind::Late);
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::No, "it is given up");
+        clients.begin(true);
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::No, "it has still not read");
         send(2);
-        assert_eq!(clients.are_behind(soon), Behind::Yes, "another has not");
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::Yes, "another has not");
         assert_eq!(clients.slow.len(), 1);
         receive(&mut slow);
         receive(&mut other);
         clients.readers.clear();
         // Times that no load of the machine reaches.
         clients.behind = Instant::now().checked_add(Duration::from_secs(3600));
-        assert_eq!(clients.are_behind(soon), Behind::Yes, "it has only just read");
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::Yes, "it has only just read");
         clients.behind = Instant::now().checked_sub(HANDLING);
-        assert_eq!(clients.are_behind(soon), Behind::No, "it has done what the key is for");
-        clients.begin();
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::No, "it has done what the key is for");
+        clients.begin(true);
         send(1);
         clients.note_early();
         receive(&mut slow);
-        clients.are_behind(soon);
+        clients.are_behind(soon, |_| false);
         assert!(clients.readers.contains(&process::id()), "it has read before anybody looked");
-        clients.begin();
+        clients.begin(true);
         send(1);
-        assert_eq!(clients.are_behind(soon), Behind::Yes, "it has read since it was given up");
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::Yes, "it has read since it was given up");
+    }
+
+    #[test]
+    fn a_process_that_runs_since_the_key_may_have_read_it() {
+        let [ours, _peer] = UnixStream::pair().expect("a pair").into();
+        let mut clients = Clients::of(ours.as_fd());
+        let mut program = process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+        clients.processes.push(program.id());
+        let soon = Duration::from_millis(100);
+        let runs = (0..2000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            is_running(program.id())
+        });
+        let told = clients.are_behind(soon, |_| false);
+        let examined = clients.are_behind(soon, |process| process == program.id());
+        clients.begin(true);
+        let before = clients.are_behind(soon, |_| false);
+        program.kill().expect("a child");
+        program.wait().expect("a child");
+        assert!(runs);
+        assert_eq!(told, Behind::Yes);
+        assert_eq!(examined, Behind::No);
+        assert_eq!(before, Behind::No, "it ran before the key");
+        clients.begin(true);
+        assert_eq!(clients.are_behind(soon, |_| false), Behind::No);
     }
 }

@@ -75,7 +75,7 @@ impl State {
         self.hot = may_be_hot(events) || (goes_on && self.hot);
         self.typed = Some((Instant::now(), focus));
         let ours = wire.server.conn.stream();
-        self.clients.get_or_insert_with(|| Clients::of(ours.as_fd())).begin();
+        self.clients.get_or_insert_with(|| Clients::of(ours.as_fd())).begin(self.hot);
     }
 
     /// The events with the pointer's own buttons, of which the server's pointer map makes those that applications see.

@@ -169,13 +169,14 @@ impl Waiting {
     }
 }
 
-/// Whether a process has this display in its environment (`:99`).
-pub(crate) fn is_shown_on(process: u32, display: &str) -> bool {
+/// Whether a process has this display in its environment (`:99`); `None` where it shows no environment, as between two programs.
+pub(crate) fn is_shown_on(process: u32, display: &str) -> Option<bool> {
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-    environment.split(|&byte| byte == 0).any(|entry| {
+    let is_display = |entry: &[u8]| {
         let rest = entry.strip_prefix(b"DISPLAY=").and_then(|value| value.strip_prefix(display.as_bytes()));
         rest.is_some_and(|screen| screen.is_empty() || screen[0] == b'.')
-    })
+    };
+    (!environment.is_empty()).then(|| environment.split(|&byte| byte == 0).any(is_display))
 }
 
 /// Whether a process has loaded GTK, of any version.
@@ -212,6 +213,23 @@ mod tests {
         assert!(ours.begun <= boot_ticks());
         assert!(ours.begun + 360_000 > boot_ticks(), "an hour ago");
         assert!(Stat::of("/proc/self/comm").is_none());
+    }
+
+    #[test]
+    fn the_display_of_a_process_is_that_of_its_environment() {
+        let shown_on = |display: Option<&str>| {
+            let mut command = Command::new("cat");
+            command.env_clear().envs(display.map(|display| ("DISPLAY", display))).stdin(Stdio::piped());
+            let mut program = command.spawn().expect("cat");
+            let shown = is_shown_on(program.id(), ":7");
+            drop(program.stdin.take());
+            program.wait().expect("a child");
+            shown
+        };
+        assert_eq!(shown_on(Some(":7")), Some(true));
+        assert_eq!(shown_on(Some(":7.1")), Some(true));
+        assert_eq!(shown_on(Some(":77")), Some(false));
+        assert_eq!(shown_on(None), None);
     }
 
     #[test]

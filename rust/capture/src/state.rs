@@ -328,7 +328,8 @@ impl State {
         }
         let Some(since) = self.typed.and_then(|(sent, _)| self.work.since_keys(sent)) else { return Ok(activity) };
         let told = matches!(activity, Activity::Sleeping | Activity::Timed);
-        Ok(match self.clients.as_mut().map_or(Behind::No, |clients| clients.are_behind(since)) {
+        let examined = |process| self.work.examines(process);
+        Ok(match self.clients.as_mut().map_or(Behind::No, |clients| clients.are_behind(since, examined)) {
             Behind::Yes => Activity::Computing,
             Behind::Late if !told => Activity::Timed,
             Behind::No | Behind::Late => activity,

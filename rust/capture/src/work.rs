@@ -112,6 +112,11 @@ impl Work {
         }
     }
 
+    /// Whether a process is of the family.
+    pub(crate) fn examines(&self, process: u32) -> bool {
+        self.members.iter().any(|member| member.process == process)
+    }
+
     /// Also examine programs that are started for this display.
     pub(crate) fn expect_programs(&mut self, display: String) {
         self.started = Some(Started::new(display));
