@@ -134,6 +134,16 @@ def test_every_public_name_has_a_place() -> None:
     assert missing == set()
 
 
+def test_every_provider_has_a_page() -> None:
+    packages = {path.parent.name for path in (ROOT / "python/deskhand/providers").glob("*/__init__.py")}
+    described = {
+        name.split(".")[1] for room in reference.API.values() for name in room.names.split() if "providers." in name
+    }
+    assert packages <= described
+    pages = re.findall(r"reference/providers-([a-z-]+)\.md", (ROOT / "tools/docs/mkdocs.yml").read_text())
+    assert {page.replace("-", "_") for page in pages} == packages
+
+
 @pytest.mark.soak
 def test_every_name_of_the_reference_is_on_its_page(site: Path) -> None:
     for name, room in reference.API.items():

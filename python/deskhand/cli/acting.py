@@ -13,13 +13,7 @@ import click
 from deskhand._core.formats import Format
 from deskhand._core.settle import Settle
 from deskhand._core.sizes import MODELS
-from deskhand.actions import (
-    BUTTONS,
-    Action,
-    KeyPress,
-    Type,
-    a_click,
-)
+from deskhand.actions import BUTTONS, Action, KeyPress, Type
 from deskhand.cli.common import (
     chosen,
     describe,
@@ -38,6 +32,7 @@ from deskhand.cli.common import (
 )
 from deskhand.errors import BackendError, DeskhandError
 from deskhand.launchers.targets import connect
+from deskhand.providers.clicks import a_click
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

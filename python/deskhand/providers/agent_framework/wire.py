@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from deskhand import actions as act
 from deskhand._core.chords import chord_names
 from deskhand._core.geometry import Point, Rect, Viewport
-from deskhand.actions import a_click, clicked
 from deskhand.desktop.translate import DEFAULT_NOTCHES
 from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.providers.agent_framework.safety import CHECKS, REVIEW, checks_of
 from deskhand.providers.agent_framework.types import ComputerUseCallContent
+from deskhand.providers.clicks import a_click, clicked
 from deskhand.providers.openai.safety_checks import check_payload
 from deskhand.providers.payload import (
     expect_float,

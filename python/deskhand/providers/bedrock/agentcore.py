@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from deskhand import actions as act
 from deskhand._core.arguments import expect
 from deskhand._core.geometry import Viewport
-from deskhand.actions import a_click
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.providers.clicks import a_click
 from deskhand.providers.payload import expect_int, expect_list, expect_object, expect_string, refuse_more, the_rest
 from deskhand.providers.values import Picture, ProviderCall, Result, expect_call
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from deskhand import actions as a
 from deskhand._core.arguments import expect
 from deskhand._core.geometry import Point
-from deskhand.actions import a_click, clicked
 from deskhand.desktop.operations import SafetyCheck
 from deskhand.desktop.translate import PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.providers.clicks import a_click, clicked
 from deskhand.providers.payload import (
     expect_int,
     expect_list,

@@ -16,9 +16,9 @@ from deskhand._core.arguments import expect
 from deskhand._core.chords import parse_keys
 from deskhand._core.geometry import Viewport
 from deskhand._core.keys import is_modifier
-from deskhand.actions import a_click, clicked
 from deskhand.desktop.translate import DEFAULT_NOTCHES, PIXELS_PER_NOTCH
 from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.providers.clicks import a_click, clicked
 from deskhand.providers.openai.safety_checks import check_payload, decode_check
 from deskhand.providers.payload import (
     expect_int,

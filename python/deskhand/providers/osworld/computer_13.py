@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deskhand import actions as a
-from deskhand.actions import a_click, clicked
 from deskhand.errors import ActionError, UnsupportedAction, shown
+from deskhand.providers.clicks import a_click, clicked
 from deskhand.providers.payload import (
     expect_float,
     expect_int,
