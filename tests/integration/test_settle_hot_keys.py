@@ -98,3 +98,18 @@ def test_a_hot_key_that_nobody_has_read_is_told_and_holds_up_once(desktop: deskh
     assert (again.reason, again.may_change) == (Reason.UNCHANGED, False)
     os.kill(launcher, signal.SIGCONT)
     await_windows(desktop, 2)
+
+
+@pytest.mark.usefixtures("launcher")
+def test_a_client_that_always_computes_holds_up_no_key(desktop: deskhand.Desktop) -> None:
+    code = "from Xlib import display; server = display.Display(); print(flush=True)\nwhile True: pass"
+    environment = dict(desktop._core.environment)
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline()
+        try:
+            # The first hot key finds who is there. On a busy machine others may be late at times.
+            for key in ("ctrl", "shift"):
+                assert any(not desktop.perform(KeyPress((key,))).may_change for _ in range(10))
+        finally:
+            client.kill()

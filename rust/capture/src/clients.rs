@@ -49,6 +49,8 @@ pub(crate) struct Clients {
     leaves_out_own: bool,
     /// Those that have not read an earlier key in time.
     late: HashSet<u32>,
+    /// Whether this key may be hot: anybody may get it.
+    hot: bool,
     /// Those that had yet to read just after this key was sent, until their processes are looked for.
     early: HashSet<u32>,
     /// Those that were found not to have read soon after this key, and their processes.
@@ -88,6 +90,7 @@ impl Clients {
             server: Server::of(ours),
             leaves_out_own: true,
             late: HashSet::new(),
+            hot: false,
             early: HashSet::new(),
             slow: HashSet::new(),
             readers: Vec::new(),
@@ -103,6 +106,7 @@ impl Clients {
     pub(crate) fn begin(&mut self, hot: bool) {
         self.forget();
         self.awake.clear();
+        self.hot = hot;
         if hot {
             self.awake.extend(self.processes.iter().copied().filter(|&process| is_running(process)));
         }
@@ -118,11 +122,11 @@ impl Clients {
         self.early.retain(|client| !self.late.contains(client));
     }
 
-    /// Looks for the processes of those, and of all if there are new ones, which takes a millisecond.
+    /// Looks for the processes of those, and after a hot key of all if there are new ones, which takes a millisecond.
     pub(crate) fn find_early(&mut self) {
         let early = std::mem::take(&mut self.early);
         self.expect(&early);
-        if !self.connected.is_subset(&self.known) {
+        if self.hot && !self.connected.is_subset(&self.known) {
             self.known.clone_from(&self.connected);
             self.processes = owners(&self.known);
             self.processes.retain(|&process| process != std::process::id());
@@ -170,7 +174,7 @@ impl Clients {
         let begins = |&process: &u32| !self.awake.contains(&process) && !examined(process) && is_running(process);
         self.behind.is_some_and(|at| at.elapsed() < HANDLING)
             || self.readers.iter().any(|&process| is_up(process))
-            || self.processes.iter().any(begins)
+            || (self.hot && self.processes.iter().any(begins))
     }
 
     fn forget(&mut self) {
@@ -291,6 +295,8 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             is_running(program.id())
         });
+        let after_another = clients.are_behind(soon, |_| false);
+        clients.hot = true;
         let told = clients.are_behind(soon, |_| false);
         let examined = clients.are_behind(soon, |process| process == program.id());
         clients.begin(true);
@@ -298,6 +304,7 @@ mod tests {
         program.kill().expect("a child");
         program.wait().expect("a child");
         assert!(runs);
+        assert_eq!(after_another, Behind::No, "the key is not hot");
         assert_eq!(told, Behind::Yes);
         assert_eq!(examined, Behind::No);
         assert_eq!(before, Behind::No, "it ran before the key");
