@@ -18,7 +18,7 @@ _CLICKS: Mapping[str, type[Action]] = {
     "back": BackClick,
     "forward": ForwardClick,
 }
-_BUTTON_OF = {made: button for button, made in _CLICKS.items()}
+_BUTTON_OF: Mapping[type[object], str] = {made: button for button, made in _CLICKS.items()}
 _SEVERAL: Mapping[int, type[DoubleClick | TripleClick]] = {2: DoubleClick, 3: TripleClick}
 
 
@@ -32,5 +32,5 @@ def clicked(step: object) -> tuple[str, int] | None:
     """The button of a click and the number of clicks, the inverse of `a_click`; None for anything else."""
     if isinstance(step, DoubleClick | TripleClick):
         return step.button, 2 if isinstance(step, DoubleClick) else 3
-    button = _BUTTON_OF.get(type(step))  # type: ignore[arg-type] # of any type
+    button = _BUTTON_OF.get(type(step))
     return None if button is None else (button, 1)

@@ -122,7 +122,7 @@ impl Clients {
         self.early.retain(|client| !self.late.contains(client));
     }
 
-    /// Looks for the processes of those, and after a hot key of all if there are new ones, which takes a millisecond.
+    /// Looks through all processes for those, and after a hot key for all clients' if there are new ones.
     pub(crate) fn find_early(&mut self) {
         let early = std::mem::take(&mut self.early);
         self.expect(&early);
