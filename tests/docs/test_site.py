@@ -19,6 +19,7 @@ from tools.docs import manual, reference, staging
 
 import deskhand
 from deskhand import errors
+from docs.test_pages import links
 from faults.helpers import need, until
 from watch.browser import chromium
 
@@ -121,6 +122,19 @@ def test_the_search_works_from_files(site: Path) -> None:
         opened.page.keyboard.type("PoolExhausted")
         until(lambda: bool(opened.page.evaluate(_FOUND)), 20.0, "the search to find a name of the reference")
         assert opened.wrong == []
+
+
+def test_every_link_of_a_page_leads_to_a_page(tmp_path: Path) -> None:
+    # The generator says the same, in a minute: `make docs`.
+    staging.stage(tmp_path)
+    pages = tmp_path / "pages"
+    missing = [
+        f"{path.relative_to(pages)}: {target}"
+        for path in pages.rglob("*.md")
+        for target in links(path)
+        if (place := target.partition("#")[0]) and not (path.parent / place).exists()
+    ]
+    assert missing == []
 
 
 def test_every_public_name_has_a_place() -> None:
