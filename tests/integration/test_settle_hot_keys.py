@@ -89,9 +89,12 @@ def test_beside_output_a_hot_key_is_right_or_told(desktop: deskhand.Desktop, lau
             await_windows(desktop, count)
 
 
-def test_a_hot_key_that_nobody_has_read_is_told_and_holds_up_once(desktop: deskhand.Desktop, launcher: int) -> None:
+@pytest.mark.parametrize("keys", [("alt+Return",), ("alt+Return", "shift")], ids=["alone", "before another key"])
+def test_a_hot_key_that_nobody_has_read_is_told_and_holds_up_once(
+    desktop: deskhand.Desktop, launcher: int, keys: tuple[str, ...]
+) -> None:
     os.kill(launcher, signal.SIGSTOP)
-    seen = desktop.perform(KeyPress(("alt+Return",)))
+    seen = desktop.perform(*(KeyPress((key,)) for key in keys))
     assert (seen.reason, seen.may_change) == (Reason.UNCHANGED, True)
     assert seen.elapsed.input + seen.elapsed.settle > 0.9
     again = desktop.perform(KeyPress(("shift",)))

@@ -88,6 +88,7 @@ class Performance:
         "_core",
         "_drops",
         "_format",
+        "_may_change",
         "_overtook",
         "_paster",
         "_pointer_moved",
@@ -134,6 +135,8 @@ class Performance:
         self._pointer_moved = False
         # Whether an action was sent though the screen had not settled after the one before.
         self._overtook = False
+        # Whether something was found after one before the last that may go on by itself.
+        self._may_change = False
         # Which actions release a button that was moved while it was pressed.
         self._drops: set[int] = set()
         # Which actions are done where elements are by then, or from there, and whether a button is held then.
@@ -215,6 +218,7 @@ class Performance:
             if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
                 result = self._settle(at_pointer=not isinstance(action, _TO_FOCUS))
                 self._overtook |= result.reason in _UNFINISHED
+                self._may_change |= result.may_change
                 self._sender.note_answer(action, events, result)
                 self._paster.end(result)
                 if not self._backend.lag.frame:
@@ -274,7 +278,7 @@ class Performance:
             clipboard_lost=tuple(self._paster.lost),
             pointer_moved=self._pointer_moved,
             unanswered=self._sender.unanswered or self._overtook,
-            may_change=result.may_change,
+            may_change=self._may_change or result.may_change,
             elements=elements,
             notes=self._core.control.take_notes(),
         )
