@@ -48,8 +48,10 @@ def test_many_desktops_in_one_process_cost_little(monkeypatch: pytest.MonkeyPatc
     for name in ("find_agent", "find_tasks"):
         monkeypatch.setattr(worker_module, name, getattr(worker_module, name))
     alone = PATIENCE == 1
-    found = measured(DESKTOPS_AT_ONCE, 20 if alone else 4, 1.0 if alone else 0.1)
-    assert found["episodes"] == DESKTOPS_AT_ONCE
+    desktops = DESKTOPS_AT_ONCE if alone else DESKTOPS_AT_ONCE // 2
+    # An episode itself costs as much as seven steps: with fewer of these the bound would be about that.
+    found = measured(desktops, 20, 1.0 if alone else 0.1)
+    assert found["episodes"] == desktops
     assert found["cpu_per_step"] <= _CPU_PER_STEP, found
     # How long somebody waits for a processor is his neighbours' affair.
     assert not alone or found["overhead_of_wall_median"] <= _OF_WALL, found

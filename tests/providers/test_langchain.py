@@ -84,6 +84,8 @@ def named(desktop: Any, *, single: bool = False, **options: Any) -> dict[str, An
 def test_every_action_through_its_tool(shared: deskhand.Desktop, observer: Observer, *, single: bool) -> None:
     tools = named(shared, single=single)
     assert list(tools) == (["computer"] if single else [*a.ACTIONS, "elements"])
+    # Where the pointer is, is asked below.
+    assert {type(action) for action, _ in SEEN} | {a.CursorPosition} == set(a.ACTIONS.values())
     for action, expected in SEEN:
         name, args = encode_plain(action, VIEWPORT)
         call = asks("computer", action=name, **args) if single else asks(name, **args)

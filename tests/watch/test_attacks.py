@@ -274,6 +274,7 @@ def test_what_was_on_its_way_when_control_ended_is_no_error(watched: tuple[deskh
         while "answers" not in (told := turn(made)):
             pass
         assert "you do not have control" in told["answers"][0]["error"]
+    until(lambda: desktop.control.holder is None, LIMIT, "the desktop to be handed back")
 
 
 def _unanswered(made: Connection) -> dict[str, Any]:
@@ -317,6 +318,30 @@ def test_the_picture_is_not_hidden_from_who_takes_control(
             states += [told["state"] for told in [turn(made)] if "state" in told]
         assert [state["hidden"] for state in states] == [False] * len(states)
     assert desktop.control.holder is None
+
+
+def test_who_leaves_while_taking_control_does_not_keep_it(
+    watched: tuple[deskhand.Desktop, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desktop, server = watched
+    takes, left = threading.Event(), threading.Event()
+    leave = Watched.leave
+
+    def leaves(self: Watched, viewer: object, **options: bool) -> None:
+        leave(self, viewer, **options)
+        left.set()
+
+    def late(*arguments: Any, **options: Any) -> PersonInput:
+        takes.set()
+        assert left.wait(LIMIT), "the viewer has not left"
+        return PersonInput(*arguments, **options)
+
+    monkeypatch.setattr(Watched, "leave", leaves)
+    monkeypatch.setattr("deskhand.watch.watched.PersonInput", late)
+    with socket(server, enter(server, "control", name="Ada")) as made:
+        made.send(json.dumps({"type": "take", "private": False, "force": False}))
+        assert takes.wait(LIMIT), "control was not taken"
+    until(lambda: desktop.control.holder is None, LIMIT, "the desktop to be handed back")
 
 
 def test_an_answer_to_a_question_needs_the_scope_approve(server: Server) -> None:

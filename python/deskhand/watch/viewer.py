@@ -216,10 +216,11 @@ class LiveViewer(Viewer):
         try:
             await super().serve()
         finally:
-            if self._watched.has_control(self):
+            self._watched.leave(self)
+            # It may be taking control just now: this waits for it.
+            if "control" in self.grant.scopes:
                 note = "the page that had control was closed"
                 await asyncio.shield(asyncio.to_thread(self._watched.release, self, note))
-            self._watched.leave(self)
 
     async def _turn(
         self,

@@ -95,7 +95,7 @@ class Watched:
             self.mirror.start(thumbnails=not self._live)
 
     def leave(self, viewer: object, *, thumbnails: bool = False) -> None:
-        """Take a viewer out; the last one ends the copying. The one who has control hands the desktop back before."""
+        """Take a viewer out; the last one ends the copying. From now on it gets no control; what it has is not `release`d."""
         with self._lock:
             if self._listeners.pop(viewer, None) is None:
                 return
@@ -201,11 +201,14 @@ class Watched:
             force: Take it from the present holder.
 
         Raises:
+            ActionError: The viewer has left.
             DeskhandError: See `Control.take`.
         """
         with self._turn:
             if self.has_control(viewer):
                 return
+            if viewer not in self._listeners:
+                raise ActionError("the page that was to get control was closed")
             hold = latest(self.desktop).control.take(by, private=private, force=force)
             former, self.input = self.input, PersonInput(viewer, hold, failed, self._notify, copied=copied)
         if former is not None:
