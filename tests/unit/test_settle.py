@@ -117,9 +117,9 @@ def test_a_lone_change_by_an_application_that_rests_needs_less_silence() -> None
     m.probed(0.0)
     m.answered(0.001)
     m.changed(0.01, [WORD])
-    assert m.wait(0.01) == pytest.approx(0.035)
-    assert not m.wants_look(0.044)
-    assert m.wants_look(0.046)
+    assert m.wait(0.01) == pytest.approx(0.034)
+    assert not m.wants_look(0.043)
+    assert m.wants_look(0.045)
     m.looked(0.046, Activity.RESTING)
     assert m.result(0.046) is None, "the answer was sent before the change"
     assert m.wants_probe(0.046)
@@ -259,7 +259,7 @@ def test_a_command_that_has_ended_is_not_named() -> None:
 def test_a_timer_that_was_set_is_not_waited_for_but_told() -> None:
     m = machine()
     m.changed(0.01, [WORD])
-    # A lone change: 15 ms less will do, as with an application that rests.
+    # A lone change: 16 ms less will do, as with an application that rests.
     m.looked(0.046, Activity.TIMED)
     result = m.result(0.046)
     assert result is not None
