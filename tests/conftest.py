@@ -40,21 +40,16 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("deskhand")
 
 
-# These take minutes each. With several processes they begin first, or the end would be one process's alone.
+# These take minutes each. With several processes they begin first, or the end would be one process's alone. The first builds
+# the image of the tests where it is missing, which takes minutes too: the others that need it come last of these.
 _LONG = (
     "containers/test_sockets.py",
     "integration/test_cli.py",
-    "containers/test_allowlist.py",
-    "containers/test_allowlist_ends.py",
-    "containers/test_faults.py",
     "faults/test_keyboard.py",
     "faults/test_held.py",
     "conformance/test_events.py",
     "episodes/test_ray.py",
-    "conformance/test_desktop.py",
-    "containers/test_elements.py",
     "elements/test_actionability.py",
-    "containers/test_remote.py",
     "integration/test_bench.py",
     "integration/test_bench_elements.py",
     "episodes/test_suite.py",
@@ -64,13 +59,19 @@ _LONG = (
     "episodes/test_run.py",
     "integration/test_typing.py",
     "integration/test_wheel.py",
-    "containers/test_cli.py",
-    "containers/test_pool.py",
     "providers/test_versions.py",
     "faults/test_leaks.py",
     "faults/test_line.py",
-    "containers/test_hardening.py",
     "integration/test_zoo.py",
+    "containers/test_allowlist.py",
+    "containers/test_allowlist_ends.py",
+    "containers/test_faults.py",
+    "conformance/test_desktop.py",
+    "containers/test_elements.py",
+    "containers/test_remote.py",
+    "containers/test_cli.py",
+    "containers/test_pool.py",
+    "containers/test_hardening.py",
 )
 
 
