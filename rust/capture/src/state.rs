@@ -326,13 +326,16 @@ impl State {
         if matches!(activity, Activity::Computing | Activity::Awaiting) || (changed && !self.hot) {
             return Ok(activity);
         }
-        let Some(since) = self.typed.and_then(|(sent, _)| self.work.since_keys(sent)) else { return Ok(activity) };
-        let told = matches!(activity, Activity::Sleeping | Activity::Timed);
+        let since = self.typed.and_then(|(sent, _)| self.work.since_keys(sent));
         let examined = |process| self.work.examines(process);
-        Ok(match self.clients.as_mut().map_or(Behind::No, |clients| clients.are_behind(since, examined)) {
-            Behind::Yes => Activity::Computing,
-            Behind::Late if !told => Activity::Timed,
-            Behind::No | Behind::Late => activity,
+        let behind =
+            since.zip(self.clients.as_mut()).map_or(Behind::No, |(since, clients)| clients.are_behind(since, examined));
+        let goes_on = behind == Behind::Late || (!changed && self.work.has_started());
+        Ok(match activity {
+            _ if behind == Behind::Yes => Activity::Computing,
+            Activity::Sleeping => activity,
+            _ if goes_on => Activity::Timed,
+            _ => activity,
         })
     }
 

@@ -117,6 +117,12 @@ impl Work {
         self.members.iter().any(|member| member.process == process)
     }
 
+    /// Whether a program that the latest action has started, outside of the family, is still there.
+    pub(crate) fn has_started(&self) -> bool {
+        let young = self.started.as_ref().map_or(&[][..], Started::young);
+        young.iter().any(|&(process, _)| self.examines(process))
+    }
+
     /// Also examine programs that are started for this display.
     pub(crate) fn expect_programs(&mut self, display: String) {
         self.started = Some(Started::new(display));
