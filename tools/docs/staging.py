@@ -14,7 +14,15 @@ from tools.docs import reference
 
 ROOT = Path(__file__).resolve().parents[2]
 # Pages, pictures and data that are taken as they are.
-_TAKEN = ("*.md", "changelog.d/README.md", "docs/**/*.md", "docs/**/*.png", "docs/**/*.svg", "evidence/*", "examples/**/*")
+_TAKEN = (
+    "*.md",
+    "changelog.d/README.md",
+    "docs/**/*.md",
+    "docs/**/*.png",
+    "docs/**/*.svg",
+    "evidence/*",
+    "examples/**/*",
+)
 _PAGE = ".md"
 _FIGURES = {".png", ".svg"}
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".sbatch": "sh", "Dockerfile": "text", ".json": "json"}
