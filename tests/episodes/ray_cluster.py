@@ -20,6 +20,8 @@ _STORE = 80 << 20
 _MARK = "DESKHAND_TEST_NODE"
 # As the engine has it: else Ray replaces `print`, for the tests that come after these too.
 os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
+# Also as the engine has it: else the workers, at a niceness of 15, hardly run beside the other tests.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 
 class Node:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.context import TaskContext
 
 SECONDS = "DESKHAND_TEST_EPISODE_SECONDS"
+MEETING = "DESKHAND_TEST_MEETING"
 
 
 class Wait(Task):
@@ -54,6 +55,15 @@ def waits(episode: Episode) -> str:
     del episode
     time.sleep(float(os.environ[SECONDS]))
     return "done"
+
+
+def waits_for_another(episode: Episode) -> str:
+    """An agent that goes on when one of another worker has come to the meeting, a directory."""
+    meeting = Path(os.environ[MEETING])
+    (meeting / str(os.getpid())).touch()
+    while len(list(meeting.iterdir())) < 2:
+        time.sleep(0.02)
+    return waits(episode)
 
 
 def in_memory(plan: Plan, *, stop: Stop, tell: Tell) -> Worker:

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 _RESOURCE = "desktop"
 _AUTHENTICATION = "RAY_AUTH_MODE"
 _HOW_TO_START = (
-    "start nodes with `ray start --resources '{\"desktop\": 4}'`, where 4 is how many desktops that node can have"
+    "start nodes with `RAY_worker_niceness=0 ray start --resources '{\"desktop\": 4}'`, where 4 is how many desktops that "
+    "node can have"
 )
 # Seconds between two checks of the nodes, and between two tries to reach one.
 _LOOK = 2.0
@@ -161,6 +162,8 @@ class RayEngine:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         # Otherwise Ray replaces `print` with a function of its own, permanently.
         os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
+        # Otherwise workers and their desktops run at a niceness of 15: beside a busy program, they take minutes to start.
+        os.environ.setdefault("RAY_worker_niceness", "0")
         self._ray = load("ray", "ray")
         self._actors = load("ray.exceptions", "ray")
         self._make = make
