@@ -29,7 +29,8 @@ _GTK_3 = ("GTK 3",)
 _FIELDS = ("GTK 3", "Qt 5", "Qt 6")
 _QT = ("Qt 5", "Qt 6")
 # Seconds, for what never comes, and for what comes late on a busy machine.
-_SHORT, _LONG = 1.0, 20.0
+# A busy machine has not yet let an application answer after a second.
+_SHORT, _LONG = 2.0, 20.0
 
 
 def _click(name: str = "Go", **found: Any) -> Callable[[Desktop], object]:

@@ -87,9 +87,11 @@ def test_logs_of_ended_programs_are_bounded_in_number(guard: Guard) -> None:
     kept = spawn(guard, "echo kept; exec sleep 1000")
     left = spawn(guard, "echo left; sleep 1000 & echo gone")
     ended(guard, left)
-    pids = [guard.spawn(["sh", "-c", f"echo {number}"], env=dict(os.environ))[0] for number in range(200)]
-    for pid in pids:
-        ended(guard, pid)
+    pids = []
+    # One after the other: the last that have ended are known then.
+    for number in range(200):
+        pids.append(spawn(guard, f"echo {number}"))
+        ended(guard, pids[-1])
     assert guard.tail("sh", kept) == "kept\n"
     assert guard.tail("sh", left) == "left\ngone\n"
     assert {path.name for path in guard.directory.glob("sh-*.log")} == {

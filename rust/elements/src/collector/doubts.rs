@@ -85,7 +85,7 @@ impl Collector {
             // Not every toolkit says so.
             root.forget(&[Ask::Children]);
         }
-        let complete = app.has_items == Some(true) && toolkit != Toolkit::Chromium;
+        let tells = app.has_items == Some(true) && toolkit != Toolkit::Chromium && now >= app.fresh + limit;
         let mut around = Vec::new();
         for node in app.tree.nodes_mut() {
             if !node.shows(shown) {
@@ -112,14 +112,14 @@ impl Collector {
                     node.forget(&[Ask::Name]);
                 }
                 node.retry();
-                if young || !complete {
+                if young || !tells {
                     around.extend(node.children.iter().take(MOST_DOUBTED));
                 }
             } else if moved {
                 node.forget(&[Ask::Extents]);
             }
         }
-        // What did not show may do so now. Applications with a cache send an event.
+        // What did not show may do so now. Applications with a cache send an event, but not in their first moments.
         for each in around {
             if let Some(node) = app.tree.get_mut(each).filter(|node| !node.shows(shown)) {
                 node.forget(&[Ask::State]);

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use elements::wire::said;
 use elements::{Area, Seen, Snapshot};
 
@@ -283,6 +285,20 @@ fn where_one_went_out_of_sight_others_may_have_come() {
 }
 
 #[test]
+fn what_shows_before_an_application_sends_events_is_seen_where_pixels_changed() {
+    for (age, seen) in [(0, true), (60, false)] {
+        let mut bus = Bus::new(vec![Application { has_items: true, ..list() }]);
+        bus.read(Seen::default());
+        bus.now += Duration::from_secs(age);
+        bus.read(Seen::default());
+        bus.applications[0].objects.get_mut("/2").unwrap().states = SHOWING;
+        let changed = vec![Area { x: 0, y: 0, width: 4, height: 4 }];
+        let found = bus.read(Seen { changed, ..Seen::default() });
+        assert_eq!(names(&found).contains(&"    Third".to_owned()), seen);
+    }
+}
+
+#[test]
 fn one_that_is_to_be_seen_is_asked_again() {
     let mut bus = Bus::new(vec![list()]);
     let deep = bus.read(Seen { deep: true, ..Seen::default() });
@@ -317,7 +333,7 @@ fn what_firefox_says_of_a_new_page_is_asked_again() {
     // It knows more of it now, and does not say so; who reads after a long time learns it as well.
     bus.applications[0].objects.get_mut("/1").unwrap().name = "Second".into();
     bus.applications[0].objects.get_mut("/2").unwrap().states = SHOWING;
-    bus.now += std::time::Duration::from_secs(60);
+    bus.now += Duration::from_secs(60);
     let found = bus.read(Seen::default());
     assert_eq!(names(&found), ["Window", "  List", "    Second", "    Third", "  Menu"]);
 }
