@@ -93,14 +93,13 @@ impl Work {
         processes.dedup();
         let acted = self.acted.unwrap_or(now.at);
         let awaited = self.traffic.awaited(acted, now.at, |inode| owns(&processes, inode));
-        if awaited == Awaited::Answer {
-            Activity::Awaiting
-        } else if self.ticks(now) {
-            Activity::Ticking
-        } else if awaited == Awaited::Late || self.has_set_timer(now) {
-            Activity::Timed
-        } else {
-            Activity::Resting
+        match awaited {
+            Awaited::Answer => Activity::Awaiting,
+            // Also of what ticks: this may be the last look.
+            Awaited::Late => Activity::Timed,
+            Awaited::Nothing if self.ticks(now) => Activity::Ticking,
+            Awaited::Nothing if self.has_set_timer(now) => Activity::Timed,
+            Awaited::Nothing => Activity::Resting,
         }
     }
 

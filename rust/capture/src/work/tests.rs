@@ -1,5 +1,6 @@
 use std::fs::{self, File};
 use std::io::Write;
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 
@@ -309,6 +310,20 @@ fn ticks_while_nobody_acts_do_not_count() {
     sleep(SHORTEST_REST);
     work.take_stock();
     assert!(becomes(&mut work, Activity::Resting));
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_told_of_a_program_that_ticks_too() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    let line = format!("line = socket.create_connection((\"127.0.0.1\", {port}))\nline.send(b\"x\")");
+    let script = format!("import socket, time\n{line}\nwhile True: time.sleep(0.016)");
+    let mut program = Program::run(&format!("read -r _; exec python3 -c '{script}'"));
+    let mut work = program.work();
+    work.take_stock();
+    program.go_on();
+    assert!(becomes(&mut work, Activity::Awaiting));
+    assert!(becomes(&mut work, Activity::Timed));
 }
 
 #[test]
