@@ -44,6 +44,8 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # An answer is sent whole, when all is counted.
+    wbufsize = -1
     server: _Server
 
     def do_GET(self) -> None:
@@ -116,11 +118,11 @@ def test_a_server_that_does_not_answer_is_given_up(
     desktop, button = page
     server.delay = 600.0
     told = []
-    for _ in range(4):
+    for _ in range(6):
         asked = server.asked
         seen = desktop.perform(LeftClick(button), settle=deskhand.Settle(timeout=20.0))
         assert seen.settled
         assert until(lambda asked=asked: server.asked > asked)  # type: ignore[misc] # of a default mypy learns no type
         told.append(seen.may_change)
-    # A second for each of the first two.
-    assert told == [True, True, False, False]
+    # A second for each of the first two; on a busy machine one may not count, and another is waited for.
+    assert (told[:2], told[-2:]) == ([True, True], [False, False]), told

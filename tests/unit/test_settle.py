@@ -281,6 +281,20 @@ def test_what_ticks_is_timed_still() -> None:
         assert result.may_change is may_change
 
 
+def test_an_answer_that_shows_nothing_is_told() -> None:
+    """The kernel tells that something came, not whether it was all."""
+    for changes, may_change in (([], True), ([0.01], False)):
+        m = machine()
+        for at in changes:
+            m.changed(at, [WORD])
+        m.looked(0.11, Activity.AWAITING)
+        m.looked(0.15, Activity.RESTING)
+        m.looked(0.19, Activity.RESTING)
+        result = m.result(1.0)
+        assert result is not None
+        assert (result.settled, result.may_change) == (True, may_change)
+
+
 def test_what_ticks_for_ever_is_not_waited_for() -> None:
     m = machine()
     m.changed(0.09, [WORD])

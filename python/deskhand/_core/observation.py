@@ -180,9 +180,9 @@ class Observation(Screenshot):
         may_change: Whether the screen may change later, because something went on by itself after one of the actions: the
             command that a terminal runs still slept for a time (`sleep`, or a program's own) 0.3 s after the last change, the
             program has set a timer that ends within 0.59 s of the action's beginning, it still waits for the network or says
-            so by the pointer, a program has not read a key that may be its hot key, or one that was started shows nothing yet.
-            Only where the processes can be seen, and not where that was so before the actions. Not every timer can be seen
-            (docs/desktops.md).
+            so by the pointer, had an answer from the network that shows nothing, a program has not read a key that may be its
+            hot key, or one that was started shows nothing yet. Only where the processes can be seen, and not where that was so
+            before the actions. Not every timer can be seen (docs/desktops.md).
         elements: What applications say that they show, where that was asked for (`perform(..., elements=True)`): of the screen
             that the picture shows. What is missing is said in its `left_out`. Names and texts in it are untrusted.
         notes: What people did since the last observation who had control (`Desktop.control`), and what they say about it, a

@@ -66,6 +66,7 @@ class Machine:
         self._goes_on = False
         # When the application was last found to wait for an answer, until it was found to have it.
         self._awaited: float | None = None
+        self._has_asked = False
         # When a probe was last sent, when the unanswered ones were sent, and when the latest answered one was.
         self._probed: float | None = None
         self._unanswered: deque[float] = deque()
@@ -111,6 +112,7 @@ class Machine:
 
     def looked(self, at: float, activity: Activity, *, says_wait: bool = False) -> None:
         """Report what the application was found to do at `at`, and whether the pointer has come to say that it is at work."""
+        self._has_asked |= activity is Activity.AWAITING
         if says_wait and at < self.start + _LONGEST_SAYING:
             activity = Activity.AWAITING
         if (
@@ -260,4 +262,7 @@ class Machine:
 
     def _end(self, reason: Reason) -> SettleResult:
         settled = reason in {Reason.QUIET, Reason.UNCHANGED}
-        return SettleResult(settled, reason, self._first, self._last, self._ambient, may_change=self._goes_on)
+        # Of the answer a part may have come, or all of it in vain.
+        nothing_shown = self._has_asked and reason is Reason.UNCHANGED
+        may_change = self._goes_on or nothing_shown
+        return SettleResult(settled, reason, self._first, self._last, self._ambient, may_change=may_change)
