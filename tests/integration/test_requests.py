@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand import LeftClick, Move
+from deskhand import KeyPress, LeftClick, Move, Reason
 from integration.apps import PATIENCE, chromium_command, until
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ let number = 0;
 document.querySelector('button').onclick = async () => {
   document.querySelector('p').textContent += await (await fetch('/answer' + number++)).text();
 };
+document.onkeydown = () => fetch('/piecemeal' + number++);
 requestAnimationFrame(() => requestAnimationFrame(() => fetch('/ready')));
 </script>"""
 
@@ -50,6 +51,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         body, answers = _PAGE, self.path.startswith("/answer")
+        if self.path.startswith("/piecemeal"):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.flush()
+            self.server.ends.wait()
         if answers:
             body = b"answer "
             self.server.asked += 1
@@ -126,3 +132,12 @@ def test_a_server_that_does_not_answer_is_given_up(
         told.append(seen.may_change)
     # A second for each of the first two; on a busy machine one may not count, and another is waited for.
     assert (told[:2], told[-2:]) == ([True, True], [False, False]), told
+
+
+def test_an_answer_of_which_only_the_header_came_is_told(page: tuple[deskhand.Desktop, tuple[int, int]]) -> None:
+    desktop, _ = page
+    # The first key shows where the focus is.
+    desktop.perform(KeyPress(["F9"]))
+    seen = desktop.perform(KeyPress(["F9"]))
+    assert (seen.reason, seen.may_change) == (Reason.UNCHANGED, True)
+    assert not desktop.perform(Move((5, 5))).may_change

@@ -66,7 +66,6 @@ class Machine:
         self._goes_on = False
         # When the application was last found to wait for an answer, until it was found to have it.
         self._awaited: float | None = None
-        self._has_asked = False
         # When a probe was last sent, when the unanswered ones were sent, and when the latest answered one was.
         self._probed: float | None = None
         self._unanswered: deque[float] = deque()
@@ -112,7 +111,6 @@ class Machine:
 
     def looked(self, at: float, activity: Activity, *, says_wait: bool = False) -> None:
         """Report what the application was found to do at `at`, and whether the pointer has come to say that it is at work."""
-        self._has_asked |= activity is Activity.AWAITING
         if says_wait and at < self.start + _LONGEST_SAYING:
             activity = Activity.AWAITING
         if (
@@ -128,10 +126,10 @@ class Machine:
         # What ticks hides what else it waits for.
         ticks_on = activity is Activity.TICKING and self._goes_on
         self._goes_on = says_wait or ticks_on or activity in {Activity.SLEEPING, Activity.TIMED}
-        # What an answer is for has yet to be drawn, or asked for; one that did not come in time is for nothing.
+        # What an answer is for has yet to be drawn, or asked for.
         waits = says_wait or activity is Activity.AWAITING
         not_drawn = self._awaited is not None and (self._last is None or self._last < self._awaited)
-        answered = not_drawn and not waits and activity is not Activity.TIMED
+        answered = not_drawn and not waits
         self._awaited = at if waits else None
         naps = activity is Activity.SLEEPING and at < (self.start if self._last is None else self._last) + _LONGEST_NAP
         ticks = activity is Activity.TICKING and animated
@@ -262,7 +260,4 @@ class Machine:
 
     def _end(self, reason: Reason) -> SettleResult:
         settled = reason in {Reason.QUIET, Reason.UNCHANGED}
-        # Of the answer a part may have come, or all of it in vain.
-        nothing_shown = self._has_asked and reason is Reason.UNCHANGED
-        may_change = self._goes_on or nothing_shown
-        return SettleResult(settled, reason, self._first, self._last, self._ambient, may_change=may_change)
+        return SettleResult(settled, reason, self._first, self._last, self._ambient, may_change=self._goes_on)

@@ -330,7 +330,7 @@ impl State {
         let examined = |process| self.work.examines(process);
         let behind =
             since.zip(self.clients.as_mut()).map_or(Behind::No, |(since, clients)| clients.are_behind(since, examined));
-        let goes_on = behind == Behind::Late || (!changed && self.work.has_started());
+        let goes_on = behind == Behind::Late || (!changed && self.work.may_show());
         Ok(match activity {
             _ if behind == Behind::Yes => Activity::Computing,
             Activity::Sleeping => activity,

@@ -80,6 +80,8 @@ pub(crate) struct Traffic {
     /// Those whose answer was waited for in vain since the action began.
     late: HashSet<u32>,
     silent: HashMap<Address, u8>,
+    /// Whether something was sent and answered since the action began: the kernel does not tell whether that was the whole answer.
+    answered: bool,
     /// The port of the display, where applications reach it over TCP: nobody answers what is drawn.
     display: Option<u16>,
 }
@@ -94,6 +96,12 @@ impl Traffic {
     pub(crate) fn take_stock(&mut self) {
         self.sent = self.segments();
         self.late.clear();
+        self.answered = false;
+    }
+
+    /// Whether something was sent since the action began, and at least a part of an answer came, as far as was looked.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered
     }
 
     /// How many segments were sent over TCP; `None` where that is not told.
@@ -138,7 +146,11 @@ impl Traffic {
             let Some(age) = sent.filter(|&age| age < since) else { continue };
             if let Some(answered) = *answered {
                 // What comes all the time is not waited for.
-                comes |= answered < unseen && age < PATIENCE && owns(*inode);
+                let new = answered < unseen && age < PATIENCE;
+                if (new || !self.answered) && owns(*inode) {
+                    self.answered = true;
+                    comes |= new;
+                }
                 continue;
             }
             if age >= PATIENCE && self.late.contains(inode) {

@@ -117,10 +117,11 @@ impl Work {
         self.members.iter().any(|member| member.process == process)
     }
 
-    /// Whether a program that the latest action has started, outside of the family, is still there.
-    pub(crate) fn has_started(&self) -> bool {
+    /// Whether the latest action has left something that may still show: a program that it has started, outside of the family,
+    /// and that is still there, or an answer over the network, which may be a part.
+    pub(crate) fn may_show(&self) -> bool {
         let young = self.started.as_ref().map_or(&[][..], Started::young);
-        young.iter().any(|&(process, _)| self.examines(process))
+        self.traffic.has_answered() || young.iter().any(|&(process, _)| self.examines(process))
     }
 
     /// Also examine programs that are started for this display.

@@ -50,6 +50,9 @@ fn a_request_is_awaited_until_its_answer_comes() {
     sleep(Duration::from_millis(10));
     assert_eq!(awaited(long_ago), Awaited::Answer);
     assert!(!owns(&[1], inode));
+    assert!(traffic.has_answered());
+    traffic.take_stock();
+    assert!(!traffic.has_answered());
 }
 
 #[test]

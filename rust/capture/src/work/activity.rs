@@ -54,7 +54,7 @@ pub enum Activity {
     /// A command of a terminal sleeps for a time, and goes on by itself.
     Sleeping,
     /// Nothing, but it has set a timer since the action began, got no answer over the network in time, or a client of the server has
-    /// not read a key in time, or has started a program that has shown nothing yet.
+    /// not read a key in time, or has started a program or had an answer that shows nothing yet.
     Timed,
     /// They have asked over the network since the action began, and wait for the answer.
     Awaiting,
