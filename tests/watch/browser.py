@@ -8,6 +8,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -15,7 +16,7 @@ from deskhand.desktop.access import bare
 from faults.helpers import need, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
 
@@ -77,22 +78,29 @@ class Viewer:
 
     def wait(self, script: str, what: str = "") -> None:
         """Wait for a script to be true. Playwright's own waiting evaluates text in the page, which its policy forbids."""
-        until(lambda: bool(self.page.evaluate(script)), _LIMIT, what or script)
+        self._until(lambda: bool(self.page.evaluate(script)), what or script)
+
+    def _until(self, condition: Callable[[], bool], what: str) -> None:
+        try:
+            until(condition, _LIMIT, what)
+        except pytest.fail.Exception as failed:
+            shown = " | ".join(self.page.inner_text("body").split("\n"))
+            pytest.fail(f"{failed.msg}: the page shows {shown!r} at {self.page.url}, and its errors are {self.errors}")
 
     def shown(self, selector: str) -> bool:
         return bool(self.page.evaluate(f"!!document.querySelector('{selector}')?.checkVisibility()"))
 
     def wait_shown(self, selector: str) -> None:
-        until(lambda: self.shown(selector), _LIMIT, f"{selector} to be shown")
+        self._until(lambda: self.shown(selector), f"{selector} to be shown")
 
     def wait_hidden(self, selector: str) -> None:
-        until(lambda: not self.shown(selector), _LIMIT, f"{selector} to be hidden")
+        self._until(lambda: not self.shown(selector), f"{selector} to be hidden")
 
     def text(self, selector: str) -> str:
         return str(self.page.evaluate(f"document.querySelector('{selector}')?.textContent ?? ''"))
 
     def wait_text(self, selector: str, text: str) -> None:
-        until(lambda: text in self.text(selector), _LIMIT, f"{text!r} in {selector}")
+        self._until(lambda: text in self.text(selector), f"{text!r} in {selector}")
 
     def wait_live(self, desktop: Desktop) -> None:
         """Wait for the picture."""
@@ -113,7 +121,7 @@ class Viewer:
             wanted = f"{shot.size[0]}x{shot.size[1]} {hashlib.sha256(pixels).hexdigest()}"
             return bool(self.page.evaluate(_HASH) == wanted)
 
-        until(same, _LIMIT, "the page's pixels to be the desktop's")
+        self._until(same, "the page's pixels to be the desktop's")
 
     def take(self, *, private: bool = False) -> None:
         self.page.click("#take")
