@@ -28,8 +28,7 @@ _GTK_3 = ("GTK 3",)
 # GTK 4.8 does not say where a field to write in is.
 _FIELDS = ("GTK 3", "Qt 5", "Qt 6")
 _QT = ("Qt 5", "Qt 6")
-# Seconds, for what never comes, and for what comes late on a busy machine.
-# A busy machine has not yet let an application answer after a second.
+# Seconds, for what never comes, while an application has to answer also on a busy machine, and for what comes late there.
 _SHORT, _LONG = 2.0, 20.0
 
 

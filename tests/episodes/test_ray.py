@@ -108,7 +108,9 @@ def test_all_nodes_play_and_each_episode_is_played_once(nodes: Nodes, plan: Plan
     rows = ledger.rows()
     assert_each_once(rows, EPISODES)
     assert {row.attempt for row in rows} == {1}
-    assert len({row.worker for row in rows}) == 2
+    workers = {each.result["worker"] for each in news if each.result is not None}
+    assert {row.worker for row in rows} == workers
+    assert len(workers) == 2
     assert Counter(each.kind for each in news) == {"begun": EPISODES, "done": EPISODES}
 
 
