@@ -36,6 +36,8 @@ _HASH = """async () => {
   return `${canvas.width}x${canvas.height} ${[...hash].map(byte => byte.toString(16).padStart(2, '0')).join('')}`;
 }"""
 _LIMIT = 20.0
+_INTERRUPTED = "net::ERR_NETWORK_CHANGED"
+_MOST_LOADS = 20
 
 
 @contextlib.contextmanager
@@ -63,7 +65,28 @@ class Viewer:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", self._console)
         self.page.on("dialog", self._dialog)
-        self.page.goto(link)
+        self.open(link)
+
+    def open(self, link: str) -> None:
+        self._load(lambda: self.page.goto(link))
+
+    def reload(self) -> None:
+        self._load(self.page.reload)
+
+    def _load(self, load: Callable[[], object]) -> None:
+        """Load the page, once more for each time that a network interface comes or goes meanwhile: those of containers of other
+        tests do, and Chromium then gives up what it loads."""
+        for _ in range(_MOST_LOADS):
+            before = list(self.errors)
+            try:
+                load()
+            except Error as failed:
+                self.errors.append(failed.message)
+            if not any(_INTERRUPTED in error for error in self.errors[len(before) :]):
+                return
+            self.errors[:] = before
+            load = self.page.reload
+        pytest.fail(f"the network changed during each of {_MOST_LOADS} times that {self.page.url} was loaded")
 
     def _console(self, told: ConsoleMessage) -> None:
         if told.type == "error":

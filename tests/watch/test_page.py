@@ -491,7 +491,7 @@ def test_a_revoked_grant_ends_the_page(watched: tuple[deskhand.Desktop, Server],
     assert server.grants.revoke(grant)
     viewer.wait_text("#gate-text", "Ask for a new link")
     until(lambda: desktop.control.holder is None, LIMIT, "the desktop to be handed back")
-    viewer.page.reload()
+    viewer.reload()
     viewer.wait_text("#gate-text", "link")
     viewer.errors.clear()
 
@@ -503,7 +503,7 @@ def test_a_link_works_once_and_the_page_again(watched: tuple[deskhand.Desktop, S
     first.wait_live(desktop)
     assert "#" not in first.page.url
     assert first.page.evaluate("document.cookie") == ""
-    first.page.reload()
+    first.reload()
     first.wait_live(desktop)
     second = Viewer(browser, link)
     second.wait_text("#gate-text", "used already")

@@ -136,7 +136,7 @@ def test_what_is_pressed_is_released_when_the_page_is_loaded_again(
     viewer.take()
     viewer.page.keyboard.down("ArrowLeft")
     seen.wait([("key", "Left", True)])
-    viewer.page.reload()
+    viewer.reload()
     # A server repeats a key that is down.
     until(lambda: seen.of("key")[-1] == ("key", "Left", False), LIMIT, "the release")
     seen.all.clear()
@@ -230,11 +230,11 @@ def test_a_new_link_is_opened_in_the_same_tab(
     server.grants.revoke(grant)
     viewer.wait_text("#gate-text", "Ask for a new link")
     with viewer.page.expect_event("load"):
-        viewer.page.goto(server.link("watch", name="second"))
+        viewer.open(server.link("watch", name="second"))
     viewer.wait_live(desktop)
     assert "#" not in viewer.page.url
     with viewer.page.expect_event("load"):
-        viewer.page.goto(server.link("watch", "control", name="third"))
+        viewer.open(server.link("watch", "control", name="third"))
     viewer.wait_shown("#take")
     assert "#" not in viewer.page.url
     viewer.errors.clear()
@@ -247,7 +247,7 @@ def test_a_page_too_many_says_so_and_comes_when_there_is_room(
     viewer = Viewer(browser, server.link("watch", connections=1))
     viewer.wait_live(desktop)
     first, viewer.page = viewer.page, viewer.context.new_page()
-    viewer.page.goto(server.url)
+    viewer.open(server.url)
     viewer.wait_text("#toasts", "close another one")
     first.close()
     viewer.wait_live(desktop)

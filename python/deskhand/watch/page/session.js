@@ -16,13 +16,14 @@ export function key() {
 export async function begin() {
   const token = location.hash.startsWith("#/") ? "" : location.hash.slice(1);
   if (token) {
-    // Neither the history nor a copied address has it any more.
-    history.replaceState(null, "", location.pathname + location.search);
+    // Without an answer it may be unused: the page can then be loaded again.
     const answer = await fetch("session", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ token }),
     });
+    // Neither the history nor a copied address has it any more.
+    history.replaceState(null, "", location.pathname + location.search);
     const content = await answer.json();
     if (answer.ok) {
       localStorage.setItem(KEY, content.key);
