@@ -75,7 +75,8 @@ class Viewer:
 
     def _load(self, load: Callable[[], object]) -> None:
         """Load the page, once more for each time that a network interface comes or goes meanwhile: those of containers of other
-        tests do, and Chromium then gives up what it loads."""
+        tests do, and Chromium then gives up what it loads.
+        """
         for _ in range(_MOST_LOADS):
             before = list(self.errors)
             try:
