@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error, sync_playwright
 
 from deskhand.desktop.access import bare
 from faults.helpers import need, until
@@ -74,8 +74,9 @@ class Viewer:
         self._load(self.page.reload)
 
     def _load(self, load: Callable[[], object]) -> None:
-        """Load the page, once more for each time that a network interface comes or goes meanwhile: those of containers of other
-        tests do, and Chromium then gives up what it loads.
+        """Load the page, and again each time that a network interface comes or goes meanwhile.
+
+        Those of containers of other tests do, and Chromium then gives up what it loads.
         """
         for _ in range(_MOST_LOADS):
             before = list(self.errors)
