@@ -237,18 +237,18 @@ CASES = {
     ),
     "by the reference of one in a minimised window": Case(
         "button('Go')",
-        _by_reference("window.iconify()", limit=1),
+        _by_reference("window.iconify()", limit=_SHORT),
         error="there is no element|is in a minimised window|is not on the screen",
     ),
     "by the reference of one behind a dialog": Case(
         "button('Go', 20, 20)",
-        _by_reference("dialog('Ask')", limit=1),
+        _by_reference("dialog('Ask')", limit=_SHORT),
         error="is behind .*Ask.*, which must be closed|covered by the window 'Ask'",
         toolkits=("GTK 3", "GTK 4"),
     ),
     "by the reference of one behind a popover": Case(
         "button('Go', 20, 60); button('At', 20, 20)",
-        _by_reference("popover('Pop', 'At')", limit=1),
+        _by_reference("popover('Pop', 'At')", limit=_SHORT),
         error="is behind .*, which must be closed",
     ),
     # Check boxes, fields, lists, drags.

