@@ -23,6 +23,7 @@ import deskhand
 from deskhand.backends.x11.backend import X11Backend
 from faults.control import Slowness, control
 from faults.scale import KILLED_DRIVERS, PATIENCE
+from pauses import Pauses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,11 +48,11 @@ def need(program: str, package: str) -> str:
 def until(condition: Callable[[], T | None], limit: float, what: str) -> T:
     """Ask again and again until the answer is true; the test fails after `limit` seconds, or more of them: see `PATIENCE`."""
     limit *= PATIENCE
-    deadline = time.monotonic() + limit
+    pauses = Pauses()
     while not (value := condition()):
-        if time.monotonic() >= deadline:
+        if pauses.waited >= limit:
             pytest.fail(f"waited {limit:g} s for {what}")
-        time.sleep(0.005)
+        pauses.sleep()
     return value
 
 

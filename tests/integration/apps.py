@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from conftest import need
 from deskhand import KeyPress, LeftClick
+from pauses import Pauses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,18 +28,17 @@ if TYPE_CHECKING:
     import deskhand
     from deskhand._core.window import Window
 
-_PERIOD = 0.005
 # Ten thousand keys keep a browser busy for long where others keep the processors busy.
 PATIENCE = 60.0
 
 
 def until(condition: Callable[[], bool], timeout: float = PATIENCE) -> bool:
     """Wait until a condition holds; False when it does not in time."""
-    deadline = time.monotonic() + timeout
+    pauses = Pauses()
     while not condition():
-        if time.monotonic() > deadline:
+        if pauses.waited > timeout:
             return False
-        time.sleep(_PERIOD)
+        pauses.sleep()
     return True
 
 
