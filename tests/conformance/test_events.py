@@ -279,7 +279,9 @@ def test_table_has_every_action() -> None:
     assert {type(action).type for actions, _ in TABLE for action in actions} | {Drag.type} == set(ACTIONS)
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    "start", [pytest.param(start, marks=pytest.mark.soak if start != STARTS[1] else []) for start in STARTS]
+)
 @pytest.mark.parametrize(("actions", "expected"), TABLE, ids=[" ".join(map(repr, actions)) for actions, _ in TABLE])
 def test_events(  # noqa: PLR0917 # fixtures
     place: Place,
