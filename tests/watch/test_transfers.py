@@ -74,8 +74,18 @@ _READ = """async () => {
 
 def offer(desktop: deskhand.Desktop, type: str, data: bytes) -> None:
     """Let a program own the clipboard, which goes on beside this."""
-    command = [need("xclip", "xclip"), "-in", "-selection", "clipboard", "-target", type]
-    subprocess.run(command, input=data, env=environment_of(desktop), stdout=subprocess.DEVNULL, check=True)
+    command = [need("xclip", "xclip"), "-selection", "clipboard", "-target"]
+    environment = environment_of(desktop)
+    subprocess.run([*command, type, "-in"], input=data, env=environment, stdout=subprocess.DEVNULL, check=True)
+
+    def owned() -> bool:
+        # Its first process may end before its second one has asked for the selection.
+        asked = subprocess.run(
+            [*command, "TARGETS", "-out"], env=environment, capture_output=True, text=True, check=False
+        )
+        return type in asked.stdout.split()
+
+    until(owned, LIMIT, f"xclip to own the clipboard with {type}")
 
 
 @pytest.fixture(scope="module")
