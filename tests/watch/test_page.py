@@ -512,6 +512,21 @@ def test_a_link_works_once_and_the_page_again(watched: tuple[deskhand.Desktop, S
     second.close()
 
 
+def test_a_link_that_got_no_answer_works_when_the_page_is_loaded_again(
+    watched: tuple[deskhand.Desktop, Server], browser: Browser
+) -> None:
+    desktop, server = watched
+    viewer = Viewer(browser, "about:blank")
+    viewer.page.route("**/session", lambda route: route.abort())
+    viewer.open(server.link("watch"))
+    viewer.wait_text("#gate-text", "The server does not answer. Load the page again.")
+    viewer.page.unroute("**/session")
+    viewer.reload()
+    viewer.wait_live(desktop)
+    assert "#" not in viewer.page.url
+    viewer.close()
+
+
 def test_a_grid_of_desktops(watched: tuple[deskhand.Desktop, Server], browser: Browser, tmp_path: Path) -> None:
     desktop, _ = watched
     with (
