@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +14,12 @@ from deskhand import MissingExtra, Move, Size, Viewport
 from deskhand._core.extras import load
 from deskhand.providers import google, protocol
 from deskhand.providers.values import ProviderCall
+from providers import cost
 from providers.table import COLUMNS
+from providers.test_nothing_lost import ENCODERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SDKS = (
     "agent_framework", "agents", "anthropic", "boto3", "botocore", "google.adk", "google.genai", "inspect_ai", "langchain_core",
@@ -37,6 +42,21 @@ def test_importing_us_imports_no_sdk() -> None:
     ]
     ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("decoders", "without"),
+    [
+        # Its tools are called as MCP's.
+        ([decode for _, decode, _, _ in COLUMNS.values()], {"langchain"}),
+        ([decode for _, decode, _ in ENCODERS.values()], set()),
+        ([provider.decode for provider in cost.PROVIDERS.values()], set()),
+    ],
+    ids=["COLUMNS", "ENCODERS", "PROVIDERS"],
+)
+def test_every_package_is_tried(decoders: list[Callable[..., ProviderCall]], without: set[str]) -> None:
+    tried = {decode.__module__.removeprefix("deskhand.providers.").partition(".")[0] for decode in decoders}
+    assert tried | without == {name for name in PACKAGES if name not in {"cua.messages", "session"}}
 
 
 def test_a_missing_extra_says_what_to_install() -> None:

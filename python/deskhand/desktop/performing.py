@@ -52,18 +52,9 @@ if TYPE_CHECKING:
 
 # Actions after which the next one of the same call need not wait for the screen: they are parts of a gesture, or do nothing.
 _NO_WAIT_AFTER = (
-    CursorPosition,
-    LeftMouseDown,
-    LeftMouseUp,
-    MouseDown,
-    MouseUp,
-    Move,
-    PressKeys,
-    ReleaseKeys,
-    TakeScreenshot,
-    Wait,
-    Zoom,
-)
+    CursorPosition, LeftMouseDown, LeftMouseUp, MouseDown, MouseUp, Move,
+    PressKeys, ReleaseKeys, TakeScreenshot, Wait, Zoom,
+)  # fmt: skip
 # Actions whose input goes to the window with the focus; all other input goes to the one under the pointer.
 _TO_FOCUS = (KeyHold, KeyPress, PressKeys, ReleaseKeys, Type)
 _UNFINISHED = (Reason.WINDOW_BUSY, Reason.STILL_CHANGING, Reason.SERVER_SILENT)
