@@ -197,7 +197,7 @@ class Mirror:
                 # This thread waits for changes all the time, so the connection need not do that between calls.
                 backend.begin()
             self._backend = backend
-            held.callback(setattr, self, "_backend", None)
+            held.callback(self._forget, backend)
             copier = _Copier(core.backend.screen if backend is None else backend.screen, self._screen)
             changed_at = 0.0
             while not stop.is_set() and not core.closed:
@@ -218,6 +218,11 @@ class Mirror:
                     rests = began - changed_at > _RESTS_AFTER
                     backend.wait(_THUMBNAIL_PERIOD if self._thumbnails else _RESTING_POINTER if rests else _POINTER)
                     backend.look()
+
+    def _forget(self, backend: X11Backend | None) -> None:
+        # A thread that was started since has a connection of its own.
+        if self._backend is backend:
+            self._backend = None
 
     def _report(self, loss: str, *, changed: bool = False) -> None:
         if changed or loss != self.loss:
