@@ -98,7 +98,9 @@ _DRIVING_FILES = {
     "episodes/test_video.py",
     "providers/test_browsing.py",
     "providers/test_openai_client.py",
+    "watch/test_odd_texts.py",
     "watch/test_page.py",
+    "watch/test_rough_use.py",
     "watch/test_transfers.py",
     "watch/test_vnc.py",
 }

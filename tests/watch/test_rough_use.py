@@ -192,7 +192,7 @@ def test_the_buttons_of_a_hold_end_with_it(opened: Callable[..., Viewer]) -> Non
     viewer.page.evaluate("new Promise((done) => setTimeout(done, 800))")  # longer than a long touch
     # On a busy machine the click may have begun before the other one took control: that is told.
     errors = viewer.page.locator(".toast.error").all_text_contents()
-    assert all("this call was broken off" in error for error in errors)
+    assert [error for error in errors if "this call was broken off" not in error] == []
     viewer.hand_back()
 
 
