@@ -83,6 +83,8 @@ class Viewer:
             try:
                 load()
             except Error as failed:
+                if _INTERRUPTED not in failed.message:
+                    raise
                 self.errors.append(failed.message)
             if not any(_INTERRUPTED in error for error in self.errors[len(before) :]):
                 return
