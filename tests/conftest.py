@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["integration.fixtures", "reruns", "costs"]
 
-# What is imported and collected stays until the end: the garbage collector does not look at it again (0.4 s each time).
+# What is imported and collected stays until the end: the garbage collector does not look at it (0.4 s each time).
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
     gc.freeze()
     gc.enable()
 

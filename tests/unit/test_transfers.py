@@ -184,22 +184,22 @@ def test_pictures_become_png() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "type_", "message"),
+    ("made", "type_", "message"),
     [
-        (b"", "image/png", "is no image/png"),
-        (b"\x89PNG\r\n\x1a\n", "image/png", "is no image/png"),
-        (file_of("BMP"), "image/png", "is no image/png"),
-        (file_of("PNG"), "image/jpeg", "is no image/jpeg"),
-        (file_of("TIFF")[:40], "image/tiff", "is no image/tiff"),
-        (bytes(LARGEST + 1), "image/png", "at most 32 MiB"),
+        (lambda: b"", "image/png", "is no image/png"),
+        (lambda: b"\x89PNG\r\n\x1a\n", "image/png", "is no image/png"),
+        (lambda: file_of("BMP"), "image/png", "is no image/png"),
+        (lambda: file_of("PNG"), "image/jpeg", "is no image/jpeg"),
+        (lambda: file_of("TIFF")[:40], "image/tiff", "is no image/tiff"),
+        (lambda: bytes(LARGEST + 1), "image/png", "at most 32 MiB"),
         # A few bytes that would be gigabytes of pixels.
-        (file_of("PNG", "L", (9000, 9000)), "image/png", "81,000,000 pixels"),
-        (file_of("GIF", "L", (9000, 9000)), "image/gif", "81,000,000 pixels"),
+        (lambda: file_of("PNG", "L", (9000, 9000)), "image/png", "81,000,000 pixels"),
+        (lambda: file_of("GIF", "L", (9000, 9000)), "image/gif", "81,000,000 pixels"),
     ],
 )
-def test_pictures_that_are_none_or_too_large_are_refused(data: bytes, type_: str, message: str) -> None:
+def test_pictures_that_are_none_or_too_large_are_refused(made: Callable[[], bytes], type_: str, message: str) -> None:
     with pytest.raises(BackendError, match=message):
-        as_png(data, type_)
+        as_png(made(), type_)
 
 
 class Inside:
