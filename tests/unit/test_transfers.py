@@ -428,18 +428,6 @@ def test_a_picture_is_copied_where_there_is_no_text(person: Person, local: Deskt
     assert person.copied[1:] == [("words", b""), ("", b"")]
 
 
-def test_hands_are_busy_while_a_file_comes(local: Desktop) -> None:
-    now = [0.0]
-    inputs = PersonInput(
-        object(), local.control.take("Ada"), lambda _: None, lambda: None, clock=lambda: now[0], idle=10
-    )
-    for _ in range(5):
-        now[0] += 9
-        inputs.touch()
-    assert inputs.active
-    inputs.end("")
-
-
 def test_what_ends_before_it_is_written_is_not_written(local: Desktop, tmp_path: Path) -> None:
     inputs = PersonInput(object(), local.control.take("Ada"), lambda _: None, lambda: None)
     for kind in ("file", "picture"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deskhand._core.redaction import one_line
 from deskhand.actions import KeyPress
-from deskhand.errors import ActionError, DeskhandError, UnsupportedAction
+from deskhand.errors import ActionError, Closed, DeskhandError, DesktopHeld, UnsupportedAction
 from deskhand.watch.keyboard import Keyboard, merged
 from deskhand.watch.pictures import PNG, as_png, is_png, picture_type
 from deskhand.watch.storing import folder_of, store
@@ -215,10 +215,16 @@ class PersonInput:
 
     def _tell(self, error: DeskhandError, upload: Upload | None) -> None:
         text = one_line(str(error), _LONGEST_ERROR)
-        if upload is None:
-            self._failed(text)
-        else:
+        if upload is not None:
             upload.end(error=text)
+        elif not self._came_late(error):
+            self._failed(text)
+
+    def _came_late(self, error: DeskhandError) -> bool:
+        """Whether nothing was done because the hold had just ended: the page's state says that already."""
+        if self._hold.active:
+            return False
+        return isinstance(error, Closed) or (isinstance(error, DesktopHeld) and not error.under_way)
 
     def _perform(self, *actions: Any) -> None:
         if actions:

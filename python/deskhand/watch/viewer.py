@@ -195,7 +195,9 @@ class LiveViewer(Viewer):
         """Serve a socket that was admitted."""
         super().__init__(socket, grant, grants)
         self._watched = watched
+        # The state that was sent last, and the one that the page had before the turn in flight.
         self._sent_state: dict[str, Any] = {}
+        self._former_state: dict[str, Any] = {}
         self._revision = 0
         self._seen = -1
         # Where the viewer points, until it is looked up; what was found there, until it is sent.
@@ -234,6 +236,7 @@ class LiveViewer(Viewer):
         if hidden and "approve" not in self.grant.scopes:
             # A question may contain a file that the holder sends.
             state["questions"] = []
+        self._former_state = self._sent_state
         if state != self._sent_state:
             self._sent_state = turn["state"] = state
         if self._answers:
@@ -286,8 +289,10 @@ class LiveViewer(Viewer):
 
     def _has_lost_control(self) -> bool:
         """Whether the page does not know yet that it has lost control: its messages were on their way then."""
-        holder = self._sent_state.get("holder")
-        return holder is not None and holder["mine"] and not self._watched.has_control(self)
+        if self._watched.has_control(self):
+            return False
+        known = [self._sent_state, self._former_state] if self._in_flight else [self._sent_state]
+        return any(holder["mine"] for state in known if (holder := state.get("holder")) is not None)
 
     def _take_piece(self, piece: bytes) -> None:
         if self._upload is None:
