@@ -1,496 +1,158 @@
 // @ts-check
-"use strict";
 /**
  * Plays a recorded episode, or two beside one another. All of it is in the page: nothing is loaded, and every text of the recording is
- * set as text.
+ * set as text. What the modules import of one another is joined when the page is written.
  *
- * @typedef {{label: string, points: number[][], arrow: number[] | null}} Mark
- * @typedef {{number: number, kind: string, t: number, lines: string[], text: string, error: string, looked: boolean,
- *   frame: number | null, before: number | null, changed: boolean, rects: number[][], busy: number[][], marks: Mark[],
- *   facts: string[], times: [string, number][]}} Moment
- * @typedef {{run: string, episode: string, agent: string, instruction: string, screen: number[], outcome: {good: boolean, text: string},
- *   why: {name: string, text: string}[], steps: number | null, tokens: (number | null)[], cost: number | null, trouble: string,
- *   leftOut: number, moments: Moment[]}} Side
- * @typedef {{side: Side, show: (index: number) => void, at: () => number, starts: number[]}} Pane
+ * @typedef {import("./panes.js").Moment} Moment
+ * @typedef {import("./panes.js").Side} Side
  */
-(() => {
-  const PARTS = ["input", "reaction", "settle", "capture", "encode"];
-  const WORDS = ["note", "answer"];
-  // What is no step of the agent.
-  const AROUND = ["reset", "setup", "evaluate"];
-  const SVG = "http://www.w3.org/2000/svg";
+import { data, found, made, makePane, nameOf, nearest, secondsOf, selected } from "./panes.js";
 
-  /** @type {{version: string, sides: Side[], pictures: string[], picturesLeftOut: number}} */
-  const data = JSON.parse(found("data").textContent || "");
+// What is no step of the agent.
+const AROUND = ["reset", "setup", "evaluate"];
 
-  /** @param {string} id */
-  function found(id) {
-    const element = document.getElementById(id);
-    if (!element) throw new Error(`the page has no ${id}`);
-    return element;
+const sides = data.sides;
+const scrubber = /** @type {HTMLInputElement} */ (found("scrubber"));
+/** The side whose steps the scrubber counts: the one with the most. */
+const leading = sides.reduce((best, side, index) => (side.moments.length > sides[best].moments.length ? index : best), 0);
+const lead = sides[leading];
+let position = 0;
+/** @type {number | undefined} */
+let timer;
+
+found("title").textContent = lead.episode;
+found("instruction").textContent = lead.instruction || sides[0].instruction;
+found("made").textContent = `Made by deskhand ${data.version}. Pictures are no wider than 1280 pixels, and not lossless; the directory of the run has every pixel.`;
+if (data.picturesLeftOut) {
+  found("warning").hidden = false;
+  found("warning").textContent = `${data.picturesLeftOut} pictures are left out, because the page would be too large. Its steps say where.`;
+}
+if (sides.length > 1) {
+  found("sides").classList.add("two");
+  found("align-label").hidden = false;
+}
+
+const panes = sides.filter((side) => side.moments.length).map((side) => makePane(side, (index) => goOn(side, index)));
+for (const side of sides) {
+  if (!side.moments.length) found("sides").append(made("section", { class: "side" }, made("h2", {}, side.run), made("p", { class: "bad" }, side.trouble || "Nothing was recorded.")));
+}
+scrubber.max = String(Math.max(0, lead.moments.length - 1));
+scrubber.disabled = lead.moments.length < 2;
+
+/** Show a step of one side, and the others with it. @param {Side} side @param {number} index */
+function goOn(side, index) {
+  if (side === lead) return go(index);
+  if (selected("align") === "time") return go(nearest(lead, side.moments[index].t));
+  return go(index);
+}
+
+/** @param {number} index */
+function go(index) {
+  if (!panes.length) return;
+  position = Math.max(0, Math.min(lead.moments.length - 1, index));
+  const time = lead.moments[position].t;
+  for (const pane of panes) {
+    const there = pane.side === lead ? position : selected("align") === "time" ? nearest(pane.side, time) : Math.min(position, pane.side.moments.length - 1);
+    pane.show(there);
   }
+  scrubber.value = String(position);
+  const said = `${position + 1} of ${lead.moments.length}, ${time.toFixed(1)} s`;
+  found("where").textContent = said;
+  scrubber.setAttribute("aria-valuetext", `${said}: ${nameOf(lead.moments[position])}`);
+  found("back").toggleAttribute("disabled", position === 0);
+  found("first").toggleAttribute("disabled", position === 0);
+  found("on").toggleAttribute("disabled", position === lead.moments.length - 1);
+  found("last").toggleAttribute("disabled", position === lead.moments.length - 1);
+}
 
-  /**
-   * @param {string} name
-   * @param {Record<string, string>} [attributes]
-   * @param {...(Node | string)} children
-   */
-  function made(name, attributes = {}, ...children) {
-    const element = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    element.append(...children);
-    return element;
+/** The next step of any side that is of a kind, beginning again at the end. @param {(moment: Moment) => unknown} wanted */
+function next(wanted) {
+  for (let far = 1; far <= lead.moments.length; far += 1) {
+    const index = (position + far) % lead.moments.length;
+    if (panes.some((pane) => pane.side.moments[index] && wanted(pane.side.moments[index]))) return go(index);
   }
+  return undefined;
+}
 
-  /**
-   * @param {string} name
-   * @param {Record<string, string | number>} attributes
-   */
-  function drawn(name, attributes) {
-    const element = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-    return element;
-  }
+function slowest() {
+  let best = 0;
+  let most = 0;
+  lead.moments.forEach((moment, index) => {
+    if (secondsOf(moment) > most && !AROUND.includes(moment.kind)) [best, most] = [index, secondsOf(moment)];
+  });
+  go(best);
+}
 
-  /** @param {number} seconds */
-  function spell(seconds) {
-    if (seconds < 1) return `${Math.round(1000 * seconds)} ms`;
-    return seconds < 120 ? `${seconds.toFixed(1)} s` : `${(seconds / 60).toFixed(1)} min`;
-  }
-
-  /** @param {Moment} moment */
-  const secondsOf = (moment) => moment.times.reduce((sum, [, value]) => sum + value, 0);
-  /** @param {string} part */
-  const classOf = (part) => (PARTS.includes(part) ? part : "other");
-  /** @param {Moment} moment */
-  const nameOf = (moment) => moment.lines[0] || moment.text.split("\n")[0] || moment.kind;
-
-  /**
-   * Which picture shows the screen after a moment: its own, or the last one before it that is here.
-   * @param {Side} side
-   * @param {number} index
-   */
-  function pictureAfter(side, index) {
-    for (let earlier = index; earlier >= 0; earlier -= 1) {
-      const { frame } = side.moments[earlier];
-      if (frame !== null) return { picture: frame, of: earlier };
-    }
-    return { picture: null, of: index };
-  }
-
-  /**
-   * @param {Side} side
-   * @param {number} index
-   */
-  function pictureBefore(side, index) {
-    const { before } = side.moments[index];
-    if (before !== null) return { picture: before, of: index };
-    return index > 0 ? pictureAfter(side, index - 1) : { picture: null, of: index };
-  }
-
-  /** A picture with what is drawn on it. @param {Side} side */
-  function makeFrame(side) {
-    const [width, height] = side.screen;
-    const image = made("img", { alt: "" });
-    const layer = drawn("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
-    const none = made("div", { class: "none" });
-    const frame = made("div", { class: "frame" }, image, layer, none);
-    frame.style.aspectRatio = `${width} / ${height}`;
-    const caption = made("figcaption");
-    return {
-      figure: made("figure", {}, frame, caption),
-      /**
-       * @param {{picture: number | null, of: number}} what
-       * @param {string} said
-       * @param {SVGElement[]} shapes
-       */
-      show(what, said, shapes) {
-        const url = what.picture === null ? "" : data.pictures[what.picture];
-        image.hidden = !url;
-        if (url && image.getAttribute("src") !== url) image.setAttribute("src", url);
-        image.setAttribute("alt", said);
-        none.hidden = Boolean(url);
-        none.textContent = "no picture";
-        caption.textContent = said;
-        layer.replaceChildren(...shapes);
-      },
-    };
-  }
-
-  /** What changed. @param {Moment} moment */
-  function changes(moment) {
-    const shapes = [];
-    for (const [x, y, width, height] of moment.busy) shapes.push(drawn("rect", { class: "busy", x, y, width, height }));
-    for (const [x, y, width, height] of moment.rects) {
-      shapes.push(drawn("rect", { class: "under", x, y, width, height }), drawn("rect", { x, y, width, height }));
-    }
-    return shapes;
-  }
-
-  /** Where it was acted. @param {Moment} moment @param {Side} side */
-  function acted(moment, side) {
-    const shapes = [];
-    const size = Math.max(3, side.screen[0] / 80);
-    for (const { points, arrow } of moment.marks) {
-      if (!points.length) continue;
-      const line = points.map((point) => point.join(",")).join(" ");
-      const [x, y] = points[points.length - 1];
-      for (const halo of ["halo", ""]) {
-        if (points.length > 1) shapes.push(drawn("polyline", { class: halo, points: line }));
-        shapes.push(drawn("circle", { class: halo, cx: x, cy: y, r: size }));
-        if (arrow) shapes.push(drawn("path", { class: halo, d: `M${x} ${y}l${arrow[0] * 4 * size} ${arrow[1] * 4 * size}` }));
-      }
-      shapes.push(drawn("circle", { class: "dot", cx: x, cy: y, r: size / 4 }));
-    }
-    return shapes;
-  }
-
-  /** When each moment began: what it took before its time. @param {Side} side */
-  function beginnings(side) {
-    return side.moments.map((moment) => Math.max(0, moment.t - secondsOf(moment)));
-  }
-
-  /** The words and numbers of a moment. @param {Side} side @param {number} index */
-  function details(side, index) {
-    const moment = side.moments[index];
-    const parts = [made("h3", {}, `${moment.number} · ${moment.kind} · ${moment.t.toFixed(2)} s`)];
-    const said = [];
-    for (let earlier = index - 1; earlier >= 0 && !side.moments[earlier].looked; earlier -= 1) {
-      if (WORDS.includes(side.moments[earlier].kind)) said.unshift(side.moments[earlier].text);
-    }
-    if (said.length && !WORDS.includes(moment.kind)) {
-      parts.push(made("h3", {}, "The model, before it"), made("div", { class: "words", tabindex: "0" }, said.join("\n")));
-    }
-    for (const line of moment.lines) parts.push(made("code", {}, line));
-    if (moment.error) parts.push(made("code", { class: "bad" }, moment.error));
-    if (moment.text) parts.push(WORDS.includes(moment.kind) ? made("div", { class: "words", tabindex: "0" }, moment.text) : made("pre", { tabindex: "0" }, moment.text));
-    for (const fact of moment.facts) parts.push(made("p", { class: "dim" }, fact));
-    const count = moment.rects.length;
-    if (count) parts.push(made("p", { class: "dim" }, `${count} area${count === 1 ? "" : "s"} changed`));
-    const whole = secondsOf(moment);
-    if (whole > 0) {
-      const bar = made("div", { class: "parts", "aria-hidden": "true" });
-      const list = made("dl");
-      for (const [part, value] of moment.times) {
-        const piece = made("i", { class: classOf(part) });
-        piece.style.width = `${(100 * value) / whole}%`;
-        bar.append(piece);
-        list.append(made("dt", {}, part), made("dd", {}, spell(value)));
-      }
-      parts.push(made("h3", {}, `Time: ${spell(whole)}`), bar, list);
-    }
-    return parts;
-  }
-
-  /** The line of time: what took how long, what changed and what failed. @param {Side} side @param {(index: number) => void} go */
-  function makeTimeline(side, go) {
-    const starts = beginnings(side);
-    const last = side.moments.reduce((end, moment) => Math.max(end, moment.t), 0) || 1;
-    const wide = 1000;
-    const scale = wide / last;
-    const picture = drawn("svg", { class: "timeline", viewBox: `0 0 ${wide} 34`, preserveAspectRatio: "none", role: "img" });
-    picture.append(drawn("rect", { class: "back", x: 0, y: 8, width: wide, height: 16 }));
-    /** @type {Record<string, number>} */
-    const sums = {};
-    side.moments.forEach((moment, index) => {
-      let x = starts[index] * scale;
-      for (const [part, value] of moment.times) {
-        sums[part] = (sums[part] || 0) + value;
-        picture.append(drawn("rect", { class: classOf(part), x, y: 8, width: Math.max(value * scale, 0.2), height: 16 }));
-        x += value * scale;
-      }
-      if (moment.changed) picture.append(drawn("rect", { class: "changed", x: moment.t * scale - 1, y: 26, width: 2, height: 6 }));
-      if (moment.error) picture.append(drawn("rect", { class: "failed", x: moment.t * scale - 2, y: 1, width: 4, height: 6 }));
-    });
-    const now = drawn("rect", { class: "now", x: 0, y: 0, width: 2, height: 34 });
-    picture.append(now);
-    const measured = Object.values(sums).reduce((sum, value) => sum + value, 0);
-    const legend = made("ul", { class: "legend" });
-    /** @param {string} part @param {number} value */
-    const entry = (part, value) => legend.append(made("li", {}, made("i", { class: part === "between" ? part : classOf(part) }), `${part} ${spell(value)}`));
-    for (const [part, value] of Object.entries(sums)) if (value > 0) entry(part, value);
-    if (last > measured) entry("between", last - measured);
-    picture.setAttribute("aria-label", `Time by part, ${spell(last)} in all`);
-    /** @param {PointerEvent} event */
-    const seek = (event) => {
-      const box = picture.getBoundingClientRect();
-      const time = ((event.clientX - box.left) / box.width) * last;
-      go(nearest(side, time));
-    };
-    picture.addEventListener("pointerdown", (event) => {
-      picture.setPointerCapture(event.pointerId);
-      seek(event);
-    });
-    picture.addEventListener("pointermove", (event) => {
-      if (picture.hasPointerCapture(event.pointerId)) seek(event);
-    });
-    /** @param {number} index */
-    const show = (index) => now.setAttribute("x", String(side.moments[index].t * scale - 1));
-    return { picture, legend, starts, show };
-  }
-
-  /** The last moment at a time. @param {Side} side @param {number} time */
-  function nearest(side, time) {
-    let best = 0;
-    side.moments.forEach((moment, index) => {
-      if (moment.t <= time) best = index;
-    });
-    return best;
-  }
-
-  const watching = new IntersectionObserver(
-    (entries) => {
-      for (const { target, isIntersecting } of entries) {
-        const image = /** @type {HTMLImageElement} */ (target);
-        // Pictures out of sight are not kept decoded.
-        if (isIntersecting) image.setAttribute("src", data.pictures[Number(image.dataset.picture)]);
-        else image.removeAttribute("src");
-      }
-    },
-    { rootMargin: "300px" },
-  );
-
-  /** The film strip. @param {Side} side @param {(index: number) => void} go */
-  function makeStrip(side, go) {
-    const strip = made("div", { class: "strip", role: "group", "aria-label": `Steps of ${side.run}` });
-    const buttons = side.moments.map((moment, index) => {
-      const thumb = made("span", { class: "thumb" });
-      thumb.style.aspectRatio = `${side.screen[0]} / ${side.screen[1]}`;
-      if (moment.frame !== null) {
-        const image = made("img", { alt: "" });
-        image.dataset.picture = String(moment.frame);
-        watching.observe(image);
-        thumb.append(image);
-      } else {
-        thumb.classList.add("word");
-        thumb.append(moment.kind.replace("_", " "));
-      }
-      const flags = made("span", { class: "flags" });
-      if (moment.changed) flags.append(made("span", { class: "flag changed", title: "the screen changed" }));
-      if (moment.error) flags.append(made("span", { class: "flag failed", title: "it failed" }));
-      const label = `Step ${moment.number}, ${moment.kind}: ${nameOf(moment)}${moment.error ? ", failed" : ""}`;
-      const button = made("button", { type: "button", "aria-label": label }, thumb, flags, made("span", { class: "name" }, `${moment.number} ${nameOf(moment)}`));
-      button.addEventListener("click", () => go(index));
-      strip.append(button);
-      return button;
-    });
-    let current = -1;
-    return {
-      strip,
-      /** @param {number} index */
-      show(index) {
-        buttons[current]?.removeAttribute("aria-current");
-        current = index;
-        const button = buttons[index];
-        button.setAttribute("aria-current", "step");
-        const left = button.offsetLeft - strip.offsetLeft;
-        if (left < strip.scrollLeft || left + button.offsetWidth > strip.scrollLeft + strip.clientWidth) {
-          strip.scrollLeft = left - (strip.clientWidth - button.offsetWidth) / 2;
-        }
-      },
-    };
-  }
-
-  /** One episode. @param {Side} side @param {(index: number) => void} go @returns {Pane} */
-  function makePane(side, go) {
-    const outcome = made("span", { class: side.outcome.good ? "ok" : "bad" }, side.outcome.text);
-    const [tokensIn, tokensOut] = side.tokens;
-    const numbers = [`${side.moments.length} moments`];
-    if (side.steps !== null) numbers.push(`${side.steps} steps`);
-    if (tokensIn || tokensOut) numbers.push(`${tokensIn || 0} tokens in, ${tokensOut || 0} out`);
-    if (side.cost) numbers.push(`cost ${side.cost}`);
-    const pane = made("section", { class: "side", "aria-label": side.run });
-    pane.append(made("h2", {}, side.run, outcome, made("span", { class: "dim" }, [side.agent, ...numbers].filter(Boolean).join(" · "))));
-    for (const { name, text } of side.why) pane.append(made("p", { class: "dim" }, `${name}: ${text}`));
-    if (side.trouble) pane.append(made("p", { class: "bad" }, `Not all of it can be shown: ${side.trouble}`));
-    if (side.leftOut) pane.append(made("p", { class: "bad" }, `The page shows the first ${side.moments.length} moments; ${side.leftOut} more are left out.`));
-    const first = makeFrame(side);
-    const second = makeFrame(side);
-    const stage = made("div", { class: "stage" }, first.figure, second.figure);
-    const panel = made("div", { class: "panel" });
-    const timeline = makeTimeline(side, go);
-    const strip = makeStrip(side, go);
-    pane.append(made("div", { class: "split" }, made("div", {}, stage, timeline.picture, timeline.legend), panel), strip.strip);
-    found("sides").append(pane);
-    let at = 0;
-    return {
-      side,
-      starts: timeline.starts,
-      at: () => at,
-      show(index) {
-        at = index;
-        const moment = side.moments[index];
-        const mode = selected("mode");
-        const marks = /** @type {HTMLInputElement} */ (found("overlay")).checked;
-        const after = pictureAfter(side, index);
-        const before = pictureBefore(side, index);
-        const of = side.moments[after.of].number;
-        let said = `The screen after step ${of}`;
-        if (after.picture === null) said = `There is no picture of step ${moment.number}, nor of an earlier one`;
-        else if (moment.looked && moment.frame === null) said += `: there is no picture of step ${moment.number}`;
-        else if (!moment.looked) said = `The screen, as it was after step ${of}`;
-        const where = marks ? acted(moment, side) : [];
-        const what = marks ? changes(moment) : [];
-        stage.classList.toggle("both", mode === "both");
-        second.figure.hidden = mode !== "both";
-        if (mode === "after") first.show(after, said, [...what, ...where]);
-        else first.show(before, `The screen before step ${moment.number}`, mode === "both" ? where : [...what, ...where]);
-        if (mode === "both") second.show(after, said, what);
-        panel.replaceChildren(...details(side, index));
-        timeline.show(index);
-        strip.show(index);
-      },
-    };
-  }
-
-  /** @param {string} id */
-  const selected = (id) => /** @type {HTMLSelectElement} */ (found(id)).value;
-
-  // --- all of it ---
-
-  const sides = data.sides;
-  const scrubber = /** @type {HTMLInputElement} */ (found("scrubber"));
-  /** The side whose steps the scrubber counts: the one with the most. */
-  const leading = sides.reduce((best, side, index) => (side.moments.length > sides[best].moments.length ? index : best), 0);
-  const lead = sides[leading];
-  let position = 0;
-  /** @type {number | undefined} */
-  let timer;
-
-  found("title").textContent = lead.episode;
-  found("instruction").textContent = lead.instruction || sides[0].instruction;
-  found("made").textContent = `Made by deskhand ${data.version}. Pictures are no wider than 1280 pixels, and not lossless; the directory of the run has every pixel.`;
-  if (data.picturesLeftOut) {
-    found("warning").hidden = false;
-    found("warning").textContent = `${data.picturesLeftOut} pictures are left out, because the page would be too large. Its steps say where.`;
-  }
-  if (sides.length > 1) {
-    found("sides").classList.add("two");
-    found("align-label").hidden = false;
-  }
-
-  const panes = sides.filter((side) => side.moments.length).map((side) => makePane(side, (index) => goOn(side, index)));
-  for (const side of sides) {
-    if (!side.moments.length) found("sides").append(made("section", { class: "side" }, made("h2", {}, side.run), made("p", { class: "bad" }, side.trouble || "Nothing was recorded.")));
-  }
-  scrubber.max = String(Math.max(0, lead.moments.length - 1));
-  scrubber.disabled = lead.moments.length < 2;
-
-  /** Show a step of one side, and the others with it. @param {Side} side @param {number} index */
-  function goOn(side, index) {
-    if (side === lead) return go(index);
-    if (selected("align") === "time") return go(nearest(lead, side.moments[index].t));
-    return go(index);
-  }
-
-  /** @param {number} index */
-  function go(index) {
-    if (!panes.length) return;
-    position = Math.max(0, Math.min(lead.moments.length - 1, index));
-    const time = lead.moments[position].t;
-    for (const pane of panes) {
-      const there = pane.side === lead ? position : selected("align") === "time" ? nearest(pane.side, time) : Math.min(position, pane.side.moments.length - 1);
-      pane.show(there);
-    }
-    scrubber.value = String(position);
-    const said = `${position + 1} of ${lead.moments.length}, ${time.toFixed(1)} s`;
-    found("where").textContent = said;
-    scrubber.setAttribute("aria-valuetext", `${said}: ${nameOf(lead.moments[position])}`);
-    found("back").toggleAttribute("disabled", position === 0);
-    found("first").toggleAttribute("disabled", position === 0);
-    found("on").toggleAttribute("disabled", position === lead.moments.length - 1);
-    found("last").toggleAttribute("disabled", position === lead.moments.length - 1);
-  }
-
-  /** The next step of any side that is of a kind, beginning again at the end. @param {(moment: Moment) => unknown} wanted */
-  function next(wanted) {
-    for (let far = 1; far <= lead.moments.length; far += 1) {
-      const index = (position + far) % lead.moments.length;
-      if (panes.some((pane) => pane.side.moments[index] && wanted(pane.side.moments[index]))) return go(index);
-    }
+/** @param {boolean} playing */
+function play(playing) {
+  window.clearTimeout(timer);
+  timer = undefined;
+  found("play").setAttribute("aria-pressed", String(playing));
+  found("play").setAttribute("aria-label", playing ? "Pause" : "Play");
+  if (!playing) return;
+  if (position >= lead.moments.length - 1) go(0);
+  const step = () => {
+    if (position >= lead.moments.length - 1) return play(false);
+    const passed = lead.moments[position + 1].t - lead.moments[position].t;
+    timer = window.setTimeout(() => {
+      go(position + 1);
+      step();
+    }, (1000 * Math.min(2, Math.max(0.25, passed))) / Number(selected("speed")));
     return undefined;
-  }
-
-  function slowest() {
-    let best = 0;
-    let most = 0;
-    lead.moments.forEach((moment, index) => {
-      if (secondsOf(moment) > most && !AROUND.includes(moment.kind)) [best, most] = [index, secondsOf(moment)];
-    });
-    go(best);
-  }
-
-  /** @param {boolean} playing */
-  function play(playing) {
-    window.clearTimeout(timer);
-    timer = undefined;
-    found("play").setAttribute("aria-pressed", String(playing));
-    found("play").setAttribute("aria-label", playing ? "Pause" : "Play");
-    if (!playing) return;
-    if (position >= lead.moments.length - 1) go(0);
-    const step = () => {
-      if (position >= lead.moments.length - 1) return play(false);
-      const passed = lead.moments[position + 1].t - lead.moments[position].t;
-      timer = window.setTimeout(() => {
-        go(position + 1);
-        step();
-      }, (1000 * Math.min(2, Math.max(0.25, passed))) / Number(selected("speed")));
-      return undefined;
-    };
-    step();
-  }
-
-  const playing = () => timer !== undefined;
-  /** @type {Record<string, () => void>} */
-  const acts = {
-    first: () => go(0),
-    back: () => go(position - 1),
-    on: () => go(position + 1),
-    last: () => go(lead.moments.length - 1),
-    play: () => play(!playing()),
-    "to-change": () => next((moment) => moment.changed),
-    "to-failure": () => next((moment) => moment.error),
-    "to-slowest": slowest,
   };
-  for (const [id, act] of Object.entries(acts)) {
-    found(id).addEventListener("click", () => {
-      if (id !== "play") play(false);
-      act();
-    });
+  step();
+}
+
+const playing = () => timer !== undefined;
+/** @type {Record<string, () => void>} */
+const acts = {
+  first: () => go(0),
+  back: () => go(position - 1),
+  on: () => go(position + 1),
+  last: () => go(lead.moments.length - 1),
+  play: () => play(!playing()),
+  "to-change": () => next((moment) => moment.changed),
+  "to-failure": () => next((moment) => moment.error),
+  "to-slowest": slowest,
+};
+for (const [id, act] of Object.entries(acts)) {
+  found(id).addEventListener("click", () => {
+    if (id !== "play") play(false);
+    act();
+  });
+}
+const every = panes.flatMap((pane) => pane.side.moments);
+found("to-change").toggleAttribute("disabled", !every.some((moment) => moment.changed));
+found("to-failure").toggleAttribute("disabled", !every.some((moment) => moment.error));
+scrubber.addEventListener("input", () => {
+  play(false);
+  go(Number(scrubber.value));
+});
+for (const id of ["mode", "overlay", "align"]) found(id).addEventListener("change", () => go(position));
+
+/** @type {Record<string, string>} */
+const keys = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last", " ": "play", c: "to-change", f: "to-failure", s: "to-slowest" };
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = event.target;
+  if (target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && event.key !== "b" && event.key !== "m" && !(event.key in keys))) return;
+  if (target instanceof HTMLInputElement && target.type === "checkbox" && event.key === " ") return;
+  if (target instanceof HTMLButtonElement && event.key === " ") return;
+  if (event.key === "b") {
+    const mode = /** @type {HTMLSelectElement} */ (found("mode"));
+    mode.value = mode.value === "before" ? "after" : "before";
+    go(position);
+  } else if (event.key === "m") {
+    const marks = /** @type {HTMLInputElement} */ (found("overlay"));
+    marks.checked = !marks.checked;
+    go(position);
+  } else if (event.key in keys) {
+    found(keys[event.key]).click();
+  } else {
+    return;
   }
-  const every = panes.flatMap((pane) => pane.side.moments);
-  found("to-change").toggleAttribute("disabled", !every.some((moment) => moment.changed));
-  found("to-failure").toggleAttribute("disabled", !every.some((moment) => moment.error));
-  scrubber.addEventListener("input", () => {
-    play(false);
-    go(Number(scrubber.value));
-  });
-  for (const id of ["mode", "overlay", "align"]) found(id).addEventListener("change", () => go(position));
+  event.preventDefault();
+});
 
-  /** @type {Record<string, string>} */
-  const keys = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last", " ": "play", c: "to-change", f: "to-failure", s: "to-slowest" };
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const target = event.target;
-    if (target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && event.key !== "b" && event.key !== "m" && !(event.key in keys))) return;
-    if (target instanceof HTMLInputElement && target.type === "checkbox" && event.key === " ") return;
-    if (target instanceof HTMLButtonElement && event.key === " ") return;
-    if (event.key === "b") {
-      const mode = /** @type {HTMLSelectElement} */ (found("mode"));
-      mode.value = mode.value === "before" ? "after" : "before";
-      go(position);
-    } else if (event.key === "m") {
-      const marks = /** @type {HTMLInputElement} */ (found("overlay"));
-      marks.checked = !marks.checked;
-      go(position);
-    } else if (event.key in keys) {
-      found(keys[event.key]).click();
-    } else {
-      return;
-    }
-    event.preventDefault();
-  });
-
-  const wanted = Number(location.hash.slice(1)) - 1;
-  go(Number.isInteger(wanted) ? wanted : 0);
-})();
+const wanted = Number(location.hash.slice(1)) - 1;
+go(Number.isInteger(wanted) ? wanted : 0);

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import html
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,9 +202,11 @@ def _known(read: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _filled(data: Mapping[str, Any], title: str) -> str:
-    template, style, script = (
-        (_TEMPLATES / name).read_text("utf-8") for name in ("player.html", "player.css", "player.js")
+    template, style, *modules = (
+        (_TEMPLATES / name).read_text("utf-8") for name in ("player.html", "player.css", "panes.js", "player.js")
     )
+    # One module has all of them: the page loads nothing.
+    script = re.sub("^export |^import .*\n", "", "".join(modules), flags=re.MULTILINE)
     # No character of it can end the element that it is in.
     plain = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for character in "<>&":

@@ -378,19 +378,18 @@ fn what_chromiums_roles_say_is_not_asked() {
 
 #[test]
 fn a_page_that_comes_late_is_read() {
-    let page = Object::new("Page", 95, &["/text"]);
     let mut browser = list();
     browser.toolkit = "Chromium";
     let mut bus = Bus::new(vec![browser]);
     let begun = bus.now;
     assert_eq!(bus.read(Seen::default()).elements.len(), 4);
-    assert!(bus.now - begun >= std::time::Duration::from_secs(2));
+    assert!(bus.now - begun >= Duration::from_secs(2));
     // The next reading does not wait for a page, and the one after it has it.
     let waited = bus.now;
     bus.read(Seen::default());
     assert_eq!(bus.now, waited);
     let objects = &mut bus.applications[0].objects;
-    objects.insert("/page".into(), page);
+    objects.insert("/page".into(), Object::new("Page", 95, &["/text"]));
     objects.insert("/text".into(), Object::new("Text", 116, &[]));
     let found = bus.read(Seen::default());
     assert_eq!(names(&found)[3..], ["  Menu", "  Page", "    Text"]);
