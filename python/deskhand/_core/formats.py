@@ -32,6 +32,7 @@ MEDIA_TYPES: dict[str, str] = {
     "raw": "application/octet-stream",
 }
 
+_FORMATS: tuple[str, ...] = get_args(Format)
 _MOST = 100
 _SUFFIXES: dict[str, Literal["png", "jpeg", "webp"]] = {"png": "png", "jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}
 
@@ -46,10 +47,10 @@ def check_format(name: str, quality: int) -> None:
     Raises:
         ActionError: The format does not exist, or the quality is out of range.
     """
-    if name not in get_args(Format):
-        meant = nearest(name.lower(), get_args(Format)) if isinstance(name, str) else []
+    if name not in _FORMATS:
+        meant = nearest(name.lower(), _FORMATS) if isinstance(name, str) else []
         asked = f"did you mean {meant[0]!r}? " if meant else ""
-        raise ActionError(f"there is no format {shown(name)}: {asked}use one of {', '.join(get_args(Format))}")
+        raise ActionError(f"there is no format {shown(name)}: {asked}use one of {', '.join(_FORMATS)}")
     if isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= _MOST:
         raise ActionError(f"a quality is 1 to {_MOST}, not {shown(quality)}")
 
