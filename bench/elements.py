@@ -30,7 +30,7 @@ from bench.child import Child, ChildError
 from bench.context import timed
 from bench.elements_applications import APPLICATIONS
 from bench.elements_calls import listening
-from bench.elements_tables import CHANGED, COST_CASES, FIRST, FIRST_EVER, MARKERS, PEERS, UNCHANGED, Peer, block
+from bench.elements_tables import COST_CASES, MARKERS, PEERS, Case, Peer, block
 from bench.figures import Report, Row, Samples
 from bench.idle import memory
 from bench.output import chosen, write_page, write_report
@@ -59,6 +59,8 @@ _UNCHANGED_READINGS = 7
 _SLOW = 5_000.0
 _CALM = Settle(quiet=0.5, reaction=0.5, timeout=5)
 _LOADED = Settle(quiet=1.0, reaction=1.0, timeout=15)
+# By then a session relies on events; see rust/elements/src/collector/doubts.rs.
+_KNOWN = 11.0
 _OF_THE_BUS = ("at-spi-bus-laun", "at-spi2-registr")
 _LAUNCHES, _KEYS = 10, 40
 _REASON = 160
@@ -91,7 +93,7 @@ class _Contender:
 
     def __init__(self, run: Run, peer: Peer, section: str) -> None:
         self.peer = peer
-        self.samples = {case: Samples(section, case, peer.title, note=peer.note) for case in (FIRST, CHANGED)}
+        self.samples = {case: Samples(section, case, peer.title, note=peer.note) for case in (Case.FIRST, Case.CHANGED)}
         self._run = run
         self._child: Child | None = None
         self._home = (run.peers or Path()) / peer.name
@@ -118,7 +120,7 @@ class _Contender:
         self._child = Child("bench.elements_worker", self.peer.name, argument, env=environment, log=log, **python)
         self._ask(None, op="ready")
 
-    def read(self, case: str) -> None:
+    def read(self, case: Case) -> None:
         """Let it read once, if it is still there."""
         if self._child is not None and (answer := self._ask(case, op="read")) is not None:
             if not answer["nodes"]:
@@ -126,10 +128,10 @@ class _Contender:
                 self.over = True
                 return
             self.samples[case].add(answer["ms"], counts={"nodes": answer["nodes"]})
-            if case == CHANGED and answer["ms"] > _SLOW:
+            if case == Case.CHANGED and answer["ms"] > _SLOW:
                 self.over = True
 
-    def _ask(self, case: str | None, **message: object) -> dict[str, Any] | None:
+    def _ask(self, case: Case | None, **message: object) -> dict[str, Any] | None:
         assert self._child is not None  # noqa: S101 # it was begun
         try:
             return self._child.ask(timeout=_READ_LIMIT, **message)
@@ -137,7 +139,7 @@ class _Contender:
             said = textwrap.shorten(str(error), _REASON)
             reason = f"over {_READ_LIMIT:g} s" if said.startswith("no answer in") else f"failed: {said}"
             for each, samples in self.samples.items():
-                if case in {None, FIRST, each}:
+                if case in {None, Case.FIRST, each}:
                     samples.missing = reason
             self.over = True
             self.end(limit=0)
@@ -177,9 +179,9 @@ def _forget(desktop: deskhand.Desktop) -> None:
 def application(run: Run, which: Application) -> Iterator[Row]:
     """The rows of one application."""
     section = f"elements/{which.name}"
-    ours = {case: Samples(section, case) for case in (FIRST_EVER, FIRST, UNCHANGED, CHANGED)}
+    ours = {case: Samples(section, case) for case in Case}
     contenders = [_Contender(run, peer, section) for peer in PEERS] if run.peers else []
-    counts: dict[str, dict[str, float]] = {}
+    counts: dict[Case, dict[str, float]] = {}
     done, begun = 0, 0
     while done < run.rounds:
         run.say(f"{which.name}: round {done + 1} of {run.rounds}")
@@ -191,8 +193,8 @@ def application(run: Run, which: Application) -> Iterator[Row]:
             desktop = stack.enter_context(deskhand.launch(size=_SIZE))
             desktop.start(command, timeout=_START_LIMIT)
             desktop.perform(settle=_LOADED)
-            _read(desktop, ours[FIRST_EVER])
-            target = _target(desktop, which, ours[FIRST_EVER])
+            _read(desktop, ours[Case.FIRST_EVER])
+            target = _target(desktop, which, ours[Case.FIRST_EVER])
             assert target.point is not None  # noqa: S101 # it was looked for
             act = LeftClick(target.point)
             for each in contenders:
@@ -204,9 +206,9 @@ def application(run: Run, which: Application) -> Iterator[Row]:
             done += 1
             if done == run.rounds:
                 counts = _counts(desktop, act)
-    yield ours[FIRST_EVER].row()
-    for case in (FIRST, UNCHANGED, CHANGED):
-        yield ours[case].row(fastest=ours[case].fastest, **counts[case])
+    yield ours[Case.FIRST_EVER].row()
+    for case, found in counts.items():
+        yield ours[case].row(fastest=ours[case].fastest, **found)
     for each in contenders:
         yield from (samples.row() for samples in each.samples.values())
 
@@ -223,37 +225,42 @@ def _read(desktop: deskhand.Desktop, samples: Samples) -> int:
 
 
 def _round(
-    desktop: deskhand.Desktop, act: LeftClick, ours: dict[str, Samples], contenders: Sequence[_Contender]
+    desktop: deskhand.Desktop, act: LeftClick, ours: dict[Case, Samples], contenders: Sequence[_Contender]
 ) -> None:
     _forget(desktop)
     for each in contenders:
         each.begin(desktop)
     desktop.perform(settle=_CALM)
     for each in contenders:
-        each.read(FIRST)
-    _read(desktop, ours[FIRST])
-    before = 0
-    for _ in range(_UNCHANGED_READINGS):
-        before = _read(desktop, ours[UNCHANGED])
+        each.read(Case.FIRST)
+    _read(desktop, ours[Case.FIRST])
+    before = [_read(desktop, ours[Case.UNCHANGED]) for _ in range(_UNCHANGED_READINGS)]
+    _click(desktop, act, ours[Case.CHANGED_EARLY], before[-1])
     desktop.perform(act)
-    if _read(desktop, ours[CHANGED]) == before:
-        ours[CHANGED].missing = "the click changed nothing"
+    time.sleep(_KNOWN)
+    _click(desktop, act, ours[Case.CHANGED], desktop.elements(timeout=_READ_LIMIT).version)
     _forget(desktop)
     desktop.perform(settle=_CALM)
     for each in contenders:
-        each.read(CHANGED)
+        each.read(Case.CHANGED)
         each.end()
     desktop.perform(act)
     desktop.perform(settle=_CALM)
 
 
-def _counts(desktop: deskhand.Desktop, act: LeftClick) -> dict[str, dict[str, float]]:
+def _click(desktop: deskhand.Desktop, act: LeftClick, samples: Samples, before: int) -> None:
+    desktop.perform(act)
+    if _read(desktop, samples) == before:
+        samples.missing = "the click changed nothing"
+
+
+def _counts(desktop: deskhand.Desktop, act: LeftClick) -> dict[Case, dict[str, float]]:
     """What is said on the bus for one reading of each kind, in a session that is not timed."""
-    counts: dict[str, dict[str, float]] = {}
+    counts: dict[Case, dict[str, float]] = {}
     _forget(desktop)
     with listening() as calls:
 
-        def read(case: str, before: Callable[[], object]) -> None:
+        def read(case: Case, before: Callable[[], object]) -> None:
             before()
             calls.clear()
             desktop.elements(timeout=_READ_LIMIT)
@@ -261,9 +268,13 @@ def _counts(desktop: deskhand.Desktop, act: LeftClick) -> dict[str, dict[str, fl
             heard = {"events": float(calls.heard["events"]), "bytes_heard": float(calls.bytes_heard)}
             counts[case] = {"calls": float(sum(calls.said.values())), **heard, **said}
 
-        read(FIRST, lambda: None)
-        read(UNCHANGED, lambda: None)
-        read(CHANGED, lambda: desktop.perform(act))
+        read(Case.FIRST, lambda: None)
+        read(Case.UNCHANGED, lambda: None)
+        read(Case.CHANGED_EARLY, lambda: desktop.perform(act))
+        desktop.perform(act)
+        time.sleep(_KNOWN)
+        desktop.elements(timeout=_READ_LIMIT)
+        read(Case.CHANGED, lambda: desktop.perform(act))
         _forget(desktop)
     return counts
 
@@ -322,10 +333,10 @@ def measure(run: Run, chosen: Sequence[Application], *, cost: bool) -> Report:
         try:
             rows += application(run, which)
         except scenes.Missing as missing:
-            rows.append(Row(f"elements/{which.name}", FIRST, missing=f"not measured: {missing}"))
+            rows.append(Row(f"elements/{which.name}", Case.FIRST, missing=f"not measured: {missing}"))
         except DeskhandError as error:
             rows.append(
-                Row(f"elements/{which.name}", FIRST, missing=f"failed: {textwrap.shorten(str(error), _REASON)}")
+                Row(f"elements/{which.name}", Case.FIRST, missing=f"failed: {textwrap.shorten(str(error), _REASON)}")
             )
     if cost:
         rows += without_elements(run)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bench.elements_calls import Calls
-from bench.elements_tables import CHANGED, FIRST, FIRST_EVER, MARKERS, UNCHANGED, block
+from bench.elements_tables import MARKERS, Case, block
 from bench.figures import Report
 from conftest import need
 
@@ -55,18 +55,20 @@ def test_a_short_run_reports_what_was_read(scratch: Path, environment: dict[str,
     assert ran.returncode == 0, ran.stderr
     report: dict[str, Any] = json.loads(document.read_text())
     rows = {row["case"]: row for row in report["rows"] if row["section"] == "elements/mousepad"}
-    assert set(rows) == {FIRST_EVER, FIRST, UNCHANGED, CHANGED}
+    assert set(rows) == {Case.FIRST_EVER, Case.FIRST, Case.UNCHANGED, Case.CHANGED, Case.CHANGED_EARLY}
     for row in rows.values():
         assert row["n"] >= 1
         assert row["median"] > 0
         assert row["counts"]["nodes"] > 10
         assert row["counts"]["left_out"] == 0
     # What is there already is asked for no more; a menu that opened is.
-    calls = {case: rows[case]["counts"]["calls"] for case in (FIRST, UNCHANGED, CHANGED)}
-    assert calls[FIRST] > calls[UNCHANGED]
-    assert calls[CHANGED] > calls[UNCHANGED]
-    assert rows[CHANGED]["counts"]["nodes"] > rows[UNCHANGED]["counts"]["nodes"]
-    assert not rows[CHANGED]["note"]
+    calls = {
+        case: rows[case]["counts"]["calls"] for case in (Case.FIRST, Case.UNCHANGED, Case.CHANGED, Case.CHANGED_EARLY)
+    }
+    assert calls[Case.FIRST] > calls[Case.UNCHANGED]
+    assert calls[Case.CHANGED_EARLY] >= calls[Case.CHANGED] > calls[Case.UNCHANGED]
+    assert rows[Case.CHANGED]["counts"]["nodes"] > rows[Case.UNCHANGED]["counts"]["nodes"]
+    assert not rows[Case.CHANGED]["note"]
     cost = {row["case"]: row for row in report["rows"] if row["section"] == "elements-cost"}
     assert all(row["median"] > 0 for row in cost.values())
     assert set(cost["memory of the accessibility bus"]["counts"]) == {
