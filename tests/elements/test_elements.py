@@ -75,41 +75,6 @@ def test_what_changes_is_known(desktop: Desktop, puppet: Puppet) -> None:
     desktop.find("button", "Second").wait_for("hidden")
 
 
-def test_what_is_kept_is_what_is_read_anew(desktop: Desktop, puppet: Puppet) -> None:
-    """After any changes a second session, which has kept nothing, sees the same."""
-    import random  # noqa: PLC0415
-
-    choice = random.Random(20)
-    for number in range(12):
-        puppet.run(f"button('B{number}', {20 + number % 3 * 180}, {20 + number // 3 * 90})")
-    for step in range(60):
-        name = f"B{choice.randrange(12)}"
-        change = choice.choice(
-            [
-                f"widgets['{name}'].set_label('{name} at {step}')",
-                f"widgets['{name}'].set_sensitive({bool(step % 2)})",
-                f"widgets['{name}'].set_visible({bool(step % 3)})",
-                f"place.move(widgets['{name}'], {choice.randrange(400)}, {choice.randrange(300)})",
-            ]
-        )
-        puppet.run(change)
-        if step % 6 == 0:
-            desktop.elements()
-    desktop.perform()
-
-    def same() -> bool:
-        kept = desktop.elements()
-        desktop._core.elements.close()
-        anew = desktop.elements()
-        return [_plain(element) for element in kept] == [_plain(element) for element in anew]
-
-    assert until(same, 10)
-
-
-def _plain(element: deskhand.Element) -> tuple[object, ...]:
-    return element.role, element.name, element.states, element.box, element.depth, element.text
-
-
 def test_an_action_at_an_element(desktop: Desktop, puppet: Puppet) -> None:
     puppet.run("button('One', 40, 40); button('There', 300, 200)")
     here, there = (desktop.find("button", name).element() for name in ("One", "There"))

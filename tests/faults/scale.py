@@ -22,6 +22,8 @@ CONTAINER_CYCLES = _scaled(6, 500)
 CUTS = _scaled(10, 500)
 # VNC servers, each of which gets one text.
 FIRST_TEXTS = _scaled(2, 100)
+# Of the widgets of an application whose elements are read.
+RANDOM_CHANGES = _scaled(60, 1000)
 DESKTOPS = _scaled(12, 50)
 # For how many seconds a killed VNC server is away: the pauses between two attempts to reach it grow meanwhile.
 AWAY = (0.3, 1.0, 1.7, 2.5, 3.3, 4.1, 5.0, 6.0) if EVIDENCE else (0.3,)

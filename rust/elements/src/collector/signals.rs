@@ -74,7 +74,11 @@ impl Collector {
                     node.forget(&untold::ALONG);
                 }
             }
-            News::Name(text) => changed = set_str(&mut node.name, text),
+            News::Name(text) => {
+                changed = set_str(&mut node.name, text);
+                // A label of GTK 4 is called what is written in it, and does not say that this has changed.
+                node.forget(&[Ask::Text]);
+            }
             News::Description(text) => changed = set_str(&mut node.description, text),
             News::Stale(asks) => {
                 node.forget(asks);

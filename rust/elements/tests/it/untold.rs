@@ -1,4 +1,4 @@
-//! What Qt does not tell, and what Chromium tells late.
+//! What Qt and GTK 4 do not tell, and what Chromium tells late.
 
 use elements::{Area, Seen, Snapshot};
 
@@ -160,4 +160,22 @@ fn what_hides_is_asked_whether_it_shows_where_another_one_is_acted_on() {
         let found = bus.read(Seen { deep: true, target, ..Seen::default() });
         assert_eq!(found.elements[2].states, SHOWING, "{toolkit}");
     }
+}
+
+#[test]
+fn a_label_that_has_another_name_is_asked_for_its_text() {
+    let objects = [
+        (ROOT, Object::new("Program", 75, &["/w"])),
+        ("/w", Object::new("Untitled", 23, &["/label"])),
+        ("/label", Object::new("Before", 29, &[])),
+    ];
+    let mut bus = Bus::new(vec![Application { toolkit: "GTK", ..Application::new(":1.1", &objects) }]);
+    bus.read(Seen::default());
+    bus.now += LONG;
+    bus.read(Seen::default());
+    bus.applications[0].asked.clear();
+    // It may be below another element: no pixel changes.
+    bus.event(":1.1", "/label", "PropertyChange", "accessible-name", 0, Some("After"));
+    bus.read(Seen::default());
+    assert!(bus.applications[0].asked.contains(&"GetText /label".to_owned()));
 }

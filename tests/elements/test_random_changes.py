@@ -1,0 +1,75 @@
+"""Changes at random: the tree that was kept meanwhile is the one that a new session reads. 1,000 with DESKHAND_EVIDENCE=1."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deskhand
+from deskhand.desktop.ocr import ScreenReader
+from elements import puppet
+from faults.scale import RANDOM_CHANGES
+from integration.apps import until
+from soak import soaked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from deskhand import Desktop, Element
+
+_WIDGETS = 12
+_READ, _COMPARED = 6, 60
+LIMIT = 10.0
+
+
+@pytest.fixture(scope="module")
+def desktop() -> Iterator[Desktop]:
+    with deskhand.launch(size=(1000, 700)) as desktop:
+        yield desktop
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("toolkit", soaked(["GTK 3", "Qt 6", "GTK 4", "Qt 5"], but=["GTK 3", "Qt 6"]))
+def test_what_is_kept_is_what_is_read_anew(desktop: Desktop, tmp_path: Path, toolkit: str) -> None:
+    choice = random.Random(20)
+    with puppet.shown(desktop, tmp_path / "socket", toolkit=toolkit) as shown:
+        for number in range(_WIDGETS):
+            shown.run(f"button('B{number}', {20 + number % 3 * 180}, {20 + number // 3 * 90})")
+        for step in range(1, RANDOM_CHANGES + 1):
+            name = f"B{choice.randrange(_WIDGETS)}"
+            shown.run(
+                choice.choice(
+                    [
+                        f"rename('{name}', '{name} at {step}')",
+                        f"enable('{name}', {bool(step % 2)})",
+                        f"show('{name}', {bool(step % 3)})",
+                        f"move('{name}', {choice.randrange(400)}, {choice.randrange(300)})",
+                    ]
+                )
+            )
+            if step % _READ == 0:
+                desktop.elements()
+            if step % _COMPARED == 0:
+                desktop.perform()
+                assert until(lambda: _is_as_read_anew(desktop), LIMIT), (step, desktop.elements().text())
+        desktop.perform()
+        assert until(lambda: _is_as_read_anew(desktop), LIMIT), desktop.elements().text()
+
+
+def _is_as_read_anew(desktop: Desktop) -> bool:
+    core = desktop._core
+    kept = desktop.elements()
+    keeps, core.elements = core.elements, ScreenReader(core.backend, core.watch, core.environment)
+    try:
+        anew = desktop.elements()
+    finally:
+        core.elements.close()
+        core.elements = keeps
+    return [_plain(element) for element in kept] == [_plain(element) for element in anew]
+
+
+def _plain(element: Element) -> tuple[object, ...]:
+    return element.role, element.name, element.states, element.box, element.depth, element.text
