@@ -266,13 +266,14 @@ def test_what_no_server_may_send(name: str) -> None:
 
 def test_a_server_that_nobody_reads_any_more_learns_of_the_end() -> None:
     """After a mistake a server goes on sending until nothing more goes; it must not wait there once the desktop is closed."""
-    full = threading.Event()
+    connected, full = threading.Event(), threading.Event()
 
     def talk(client: socket.socket) -> None:
-        serve(client, SIZE, then=flooding(client, full))
+        serve(client, SIZE, then=flooding(client, connected, full))
 
     server = FakeServer(talk, host=ELSEWHERE)
     desktop = deskhand.connect(server.url)
+    connected.set()
     with pytest.raises(deskhand.ProtocolViolation):
         until(lambda: desktop.screenshot() is None, PATIENCE, "the mistake")
     assert full.wait(PATIENCE)
@@ -281,8 +282,9 @@ def test_a_server_that_nobody_reads_any_more_learns_of_the_end() -> None:
     assert not server.is_alive()
 
 
-def flooding(client: socket.socket, full: threading.Event) -> Iterator[bytes]:
-    """What no message begins with, and as much more as goes."""
+def flooding(client: socket.socket, connected: threading.Event, full: threading.Event) -> Iterator[bytes]:
+    """What no message begins with, once somebody looks, and as much more as goes."""
+    assert connected.wait(4 * PATIENCE)
     yield b"\xfa"
     client.settimeout(0)
     while select.select([], [client], [], 0.5)[1]:
