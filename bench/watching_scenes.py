@@ -1,7 +1,11 @@
-"""What watching costs where much changes: `python -m bench.watching_scenes [video] [grid]`. Needs Chromium and playwright.
+"""What watching costs where much changes: `python -m bench.watching_scenes [video] [line] [grid]`.
+
+It needs Chromium and playwright.
 
 - `video`: a film in a quarter of a screen of 1280x800, 25 pictures a second, with the page open in a headless browser: the
   pictures that the page draws, their bytes, and the processor time of this process (the server's) and of the browser's.
+- `line`: the same film over a line of 500 kB/s (4 Mbit/s), with JPEG and without: the pictures that the page draws, and the
+  time from the film's end until each pixel of the page is the desktop's.
 - `grid`: 100 desktops as thumbnails: the time until all of them are there, until one that is opened is drawn, and until the
   grid is back; how long a change takes; the processor time at rest, and while ten of them change at a time.
 
@@ -10,24 +14,30 @@ Both are measured on the machine as it is: look at its load. Nothing is written 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 import statistics
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ProxySettings, sync_playwright
 
 import deskhand
 from bench import scenes
+from bench.slow_line import SlowLine
 from bench.stage import Stage
 from deskhand import Move, watch
+from deskhand.watch.line import Line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playwright.sync_api import Browser, Page
 
     from deskhand.watch import Server
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
 _SIZE = (1280, 800)
 _RATE, _FRAMES = 25, 24
 _SECONDS = 10.0
+_LINE = 500_000
 _MANY = 100
 _AT_A_TIME = 10
 _CHANGES = 20
@@ -56,6 +67,15 @@ _COUNT = """() => {
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
+}"""
+# Of the pixels that the page shows, without their fourth byte.
+_HASH = """async () => {
+  const canvas = document.querySelector('#picture');
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const rgb = new Uint8Array(data.length / 4 * 3);
+  for (let from = 0, to = 0; from < data.length; from += 4, to += 3) rgb.set(data.subarray(from, from + 3), to);
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', rgb));
+  return [...hash].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }"""
 _RESET = "() => { window.pieces = 0; window.bytes = 0; window.slowest = 0; window.began = performance.now(); }"
 _COUNTED = "[window.pieces, window.bytes, window.slowest, (performance.now() - window.began) / 1000]"
@@ -108,8 +128,10 @@ def _wait(page: Page, script: str, what: str) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def _open(browser: Browser, server: Server) -> Page:
-    page = browser.new_context(viewport={"width": 1600, "height": 900}).new_page()
+def _open(browser: Browser, server: Server, line: SlowLine | None = None) -> Page:
+    # Browsers use no proxy for this machine unless they are told to.
+    through = None if line is None else ProxySettings(server=line.url, bypass="<-loopback>")
+    page = browser.new_context(viewport={"width": 1600, "height": 900}, proxy=through).new_page()
     page.goto(server.link("watch"))
     return page
 
@@ -147,6 +169,45 @@ def video(browser: Browser) -> None:
         _say("video: longest frame of the page", f"{slowest:.0f} ms")
         stage.stop()
         page.context.close()
+
+
+def line(browser: Browser) -> None:
+    """Measure the same film on a slow line."""
+    width, height = _SIZE[0] // 2, _SIZE[1] // 2
+    frames = scenes.film((width, height), _FRAMES)
+    slow = Line.is_slow_for
+    for name in ("with JPEG", "PNG only"):
+        if name == "PNG only":
+            Line.is_slow_for = lambda *_: False  # type: ignore[method-assign] # as it was before
+        try:
+            with (
+                SlowLine(_LINE) as thin,
+                tempfile.TemporaryDirectory() as scratch,
+                deskhand.launch(size=_SIZE) as desktop,
+                watch.serve(desktop) as server,
+                Stage(desktop, Path(scratch)) as stage,
+            ):
+                stage.load(frames)
+                page = _open(browser, server, thin)
+                _wait(page, f"document.querySelector('#picture').width === {_SIZE[0]}", "the picture")
+                page.evaluate(_COUNT)
+                stage.play(list(frames), (width, height), _RATE)
+                time.sleep(2)
+                page.evaluate(_RESET)
+                time.sleep(_SECONDS)
+                count, size, _, counted = page.evaluate(_COUNTED)
+                stage.stop()
+                began = time.perf_counter()
+                wanted = hashlib.sha256(desktop.screenshot(format="raw").data).hexdigest()
+                while page.evaluate(_HASH) != wanted:
+                    if time.perf_counter() - began > _LIMIT:
+                        raise RuntimeError(f"waited {_LIMIT:g} s for the last picture")
+                _say(f"line, {name}: pieces that the page draws", f"{count / counted:.1f} a second (of {_RATE})")
+                _say(f"line, {name}: bytes", f"{size / counted / 1000:.0f} kB/s")
+                _say(f"line, {name}: from the end until it is sharp", f"{1000 * (time.perf_counter() - began):.0f} ms")
+                page.context.close()
+        finally:
+            Line.is_slow_for = slow  # type: ignore[method-assign]
 
 
 def grid(browser: Browser, many: int) -> None:
@@ -197,18 +258,20 @@ def grid(browser: Browser, many: int) -> None:
 
 
 @click.command()
-@click.argument("parts", nargs=-1, type=click.Choice(["video", "grid"]))
+@click.argument("parts", nargs=-1, type=click.Choice(["video", "line", "grid"]))
 @click.option("--desktops", default=_MANY, show_default=True, help="How many the grid has.")
 def main(parts: tuple[str, ...], desktops: int) -> None:
     """Measure and print."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         _say("load of the machine before", " ".join(f"{load:.1f}" for load in os.getloadavg()))
-        for part in parts or ("video", "grid"):
-            if part == "video":
-                video(browser)
-            else:
-                grid(browser, desktops)
+        measured: dict[str, Callable[[Browser], None]] = {
+            "video": video,
+            "line": line,
+            "grid": partial(grid, many=desktops),
+        }
+        for part in parts or measured:
+            measured[part](browser)
         browser.close()
 
 

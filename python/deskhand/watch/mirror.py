@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deskhand._core.formats import encode
+from deskhand._core.geometry import Size
 from deskhand._native import Interrupted, Screen
 from deskhand.backends.x11.backend import X11Backend
 from deskhand.desktop.access import core_of, latest
@@ -45,6 +47,8 @@ _KEPT = 8
 # From this part of the screen on, one piece is smaller than several.
 _WHOLE = 0.7
 _MOST_PIECES = 64
+# Of JPEG, for a line that is slow: a part of the screen is made sharp afterwards.
+_QUALITY = 40
 
 _Rect = tuple[int, int, int, int]
 
@@ -163,6 +167,20 @@ class Mirror:
             while len(self._updates) > _KEPT:
                 self._updates.popitem(last=False)
             return made
+
+    def part(self, rect: tuple[int, int, int, int], *, sharp: bool) -> bytes:
+        """A part of the picture as it is now: PNG, or JPEG if it need not be `sharp`.
+
+        It takes milliseconds: not for a loop's thread.
+
+        Raises:
+            DeskhandError: The screen is smaller by now.
+        """
+        with self._lock:
+            if sharp:
+                return self._screen.png(None, rect, cursor=False)
+            width, height, pixels = self._screen.rgb(None, rect, cursor=False)
+        return encode(pixels, Size(width, height), "jpeg", _QUALITY)
 
     def thumbnail(self, longest: int) -> bytes:
         """The whole picture as PNG, its sides at most `longest` pixels."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deskhand._core.redaction import one_line
 from deskhand.errors import ActionError, DeskhandError
+from deskhand.watch.line import Line
 from deskhand.watch.messages import TokenBucket, parse, update_bytes
 from deskhand.watch.transfers import Download, Upload
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
     from deskhand.watch.grants import Grant, Grants
+    from deskhand.watch.mirror import Update
     from deskhand.watch.watched import Watched
 
 PROTOCOL = "deskhand.watch.1"
@@ -81,6 +83,8 @@ class Viewer:
         self._sequence = 0
         self._in_flight = 0
         self._sent = 0.0
+        self._sent_size = 0
+        self._line = Line()
         self._bucket = TokenBucket(_RATE, _BURST)
         self._answers: list[dict[str, Any]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -124,12 +128,13 @@ class Viewer:
             if not turn and pieces is None:
                 continue
             self._sequence += 1
-            self._in_flight, self._sent = self._sequence, time.monotonic()
             turn |= {"type": "turn", "sequence": self._sequence, "picture": pieces is not None}
+            text, data = json.dumps(turn), b"" if pieces is None else update_bytes(self._sequence, size, pieces)
+            self._in_flight, self._sent, self._sent_size = self._sequence, time.monotonic(), len(text) + len(data)
             try:
-                await self._socket.send_text(json.dumps(turn))
-                if pieces is not None:
-                    await self._socket.send_bytes(update_bytes(self._sequence, size, pieces))
+                await self._socket.send_text(text)
+                if data:
+                    await self._socket.send_bytes(data)
             except RuntimeError:
                 # The server has closed it meanwhile, for a message that is too large, say.
                 return
@@ -162,6 +167,7 @@ class Viewer:
                 if message["sequence"] != self._in_flight:
                     raise _Closing(_BROKEN, "this turn was not sent")
                 self._in_flight = 0
+                self._line.learn(self._sent_size, time.monotonic() - self._sent)
                 self._news.set()
             else:
                 self._handle(message)
@@ -246,6 +252,7 @@ class LiveViewer(Viewer):
         if hidden:
             # Afterwards everything is sent again.
             self._seen, self._pointed, self._download = -1, None, None
+            self._line.forget()
             return turn, None, (0, 0)
         revision, rows = watched.operations.newer(self._revision)
         if rows:
@@ -254,13 +261,40 @@ class LiveViewer(Viewer):
             turn["copied"] = piece
         if self._pointed is not None:
             turn["pointed"], self._pointed = self._pointed, None
-        if watched.mirror.generation <= self._seen:
-            return turn, None, (0, 0)
-        update = await asyncio.to_thread(watched.mirror.update, self._seen)
-        if update is None or watched.hidden_from(self):
-            return turn, None, (0, 0)
+        return turn, *await self._picture()
+
+    async def _picture(self) -> tuple[list[tuple[tuple[int, int, int, int], bytes]] | None, tuple[int, int]]:
+        """The pieces of the picture that are to be sent now, if there are any, and the size of the screen."""
+        mirror = self._watched.mirror
+        if mirror.generation <= self._seen and not self._line.has_blurred:
+            return None, (0, 0)
+        update, pieces = await asyncio.to_thread(self._encode)
+        if not pieces or self._watched.hidden_from(self):
+            return None, (0, 0)
+        if update is None:
+            return pieces, mirror.size
         self._seen = update.generation
-        return turn, update.pieces, update.size
+        return pieces, update.size
+
+    def _encode(self) -> tuple[Update | None, list[tuple[tuple[int, int, int, int], bytes]]]:
+        """What has changed, and a part that can be made sharp, as the line carries them; in a thread of its own."""
+        mirror, line = self._watched.mirror, self._line
+        update = mirror.update(self._seen) if mirror.generation > self._seen else None
+        pieces = [] if update is None else list(update.pieces)
+        if update is not None and pieces and pieces[0][0] == (0, 0, *update.size):
+            line.forget()
+        is_slow = line.is_slow_for(sum(len(data) for _, data in pieces))
+        sent = [rect for rect, _ in pieces]
+        with contextlib.suppress(DeskhandError):
+            for place, (rect, data) in enumerate(pieces):
+                if is_slow and len(data) > 2 * len(blurred := mirror.part(rect, sharp=False)):
+                    pieces[place] = rect, blurred
+                    line.blur(rect, len(data))
+                else:
+                    line.sharpen(rect)
+            if (part := line.next_part(sent)) is not None:
+                pieces.append((part, mirror.part(part, sharp=True)))
+        return update, pieces
 
     def _handle(self, message: dict[str, Any]) -> None:
         kind, scopes = message["type"], self.grant.scopes

@@ -18,7 +18,9 @@ export async function decode(data) {
   for (let index = 0; index < count; index += 1) {
     const [x, y, w, h] = [0, 2, 4, 6].map((offset) => view.getUint16(at + offset, true));
     const length = view.getUint32(at + 8, true);
-    const file = new Blob([new Uint8Array(data, at + 12, length)], { type: "image/png" });
+    const bytes = new Uint8Array(data, at + 12, length);
+    // On a slow line a piece may be JPEG, and comes again as PNG.
+    const file = new Blob([bytes], { type: bytes[0] === 0xff ? "image/jpeg" : "image/png" });
     pieces.push(
       createImageBitmap(file, { colorSpaceConversion: "none", premultiplyAlpha: "none" }).then((image) => ({
         x, y, width: w, height: h, image,
