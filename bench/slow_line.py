@@ -1,4 +1,4 @@
-"""A line that carries only so many bytes a second: a SOCKS proxy on this machine, for a browser.
+"""A line between a browser and a server that counts what it carries, and may be slow: a SOCKS proxy on this machine.
 
 What must never appear here: a measurement.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SlowLine"]
 
-_PIECE = 1460
+_PIECE, _MOST = 1460, 1 << 16
 _VERSION, _CONNECT, _IPV4, _NAME = 5, 1, 1, 3
 
 
@@ -25,11 +25,13 @@ class SlowLine:
 
     Attributes:
         url: For a browser's settings.
+        carried: Bytes that went to the browser.
     """
 
-    def __init__(self, rate: int) -> None:
-        """Carry `rate` bytes a second to each client's connection, and whatever comes the other way."""
+    def __init__(self, rate: int | None = None) -> None:
+        """Carry `rate` bytes a second to each client's connection (None: whatever goes), and whatever comes the other way."""
         self.url = ""
+        self.carried = 0
         self._rate = rate
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -84,14 +86,21 @@ class SlowLine:
             above, below = await asyncio.open_connection(host, port)
             with contextlib.closing(below):
                 writer.write(bytes([_VERSION, 0, 0, _IPV4]) + bytes(6))
-                await asyncio.gather(self._pass(reader, below, None), self._pass(above, writer, self._rate))
+                await asyncio.gather(self._up(reader, below), self._down(above, writer))
 
-    async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, rate: int | None) -> None:
+    async def _up(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while data := await source.read(_MOST):
+            target.write(data)
+            await target.drain()
+        target.close()
+
+    async def _down(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         free = 0.0
-        while data := await source.read(_PIECE):
-            if rate is not None:
-                free = max(free, self._loop.time()) + len(data) / rate
+        while data := await source.read(_MOST if self._rate is None else _PIECE):
+            if self._rate is not None:
+                free = max(free, self._loop.time()) + len(data) / self._rate
                 await asyncio.sleep(free - self._loop.time())
+            self.carried += len(data)
             target.write(data)
             await target.drain()
         target.close()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from bench.scenes import Scene
 
-__all__ = ["DECODERS", "LIBVNCCLIENT", "TUNED", "XTERM", "XTERM_TUNED", "act", "decode", "look"]
+__all__ = ["DECODERS", "LIBVNCCLIENT", "TUNED", "XTERM", "XTERM_TUNED", "Server", "act", "decode", "look", "xvnc"]
 
 _Rect = tuple[int, int, int, int]
 SIZE = (1920, 1080)
@@ -68,7 +68,7 @@ XTERM, XTERM_TUNED = "key press, xterm over Xvnc", "key press, xterm over Xvnc a
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
+class Server:
     """A running Xvnc: its URL, and the desktop over X11."""
 
     url: str
@@ -77,16 +77,16 @@ class _Server:
 
 
 @contextlib.contextmanager
-def _xvnc(context: Context, *options: str) -> Iterator[_Server]:
+def xvnc(scratch: Path, *options: str) -> Iterator[Server]:
     """TigerVNC's X server with its defaults, accessible only by a socket in our own directory and a cookie.
 
     Args:
-        context: The run.
+        scratch: Where its socket, cookies and log are.
         options: Options that differ from its defaults.
     """
     scenes.need("Xvnc", "tigervnc-standalone-server")
     scenes.need("xauth", "xauth")
-    socket, cookies = context.scratch / "xvnc.sock", context.scratch / "xvnc.auth"
+    socket, cookies = scratch / "xvnc.sock", scratch / "xvnc.auth"
     told, tell = os.pipe()
     argv = [
         "Xvnc",
@@ -102,18 +102,18 @@ def _xvnc(context: Context, *options: str) -> Iterator[_Server]:
     argv += ["-rfbunixpath", str(socket), "-rfbport", "-1", "-SecurityTypes", "None", "-noreset", *options]
     # The server reads the cookies when the first client connects, which is after they are written.
     cookies.touch(mode=0o600)
-    with (context.scratch / "xvnc.log").open("wb") as log:
+    with (scratch / "xvnc.log").open("wb") as log:
         process = subprocess.Popen(argv, pass_fds=[tell], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     os.close(tell)
     try:
         display = ":" + os.read(told, 16).decode().strip() if ready([told], timeout=_START_LIMIT) else ""
         if display in {"", ":"}:
-            raise RuntimeError("Xvnc did not come up: " + (context.scratch / "xvnc.log").read_text()[-400:])
+            raise RuntimeError("Xvnc did not come up: " + (scratch / "xvnc.log").read_text()[-400:])
         cookie = os.urandom(16).hex()
         subprocess.run(["xauth", "-q", "-f", str(cookies), "add", display, ".", cookie], check=True)
         environment = {**os.environ, "DISPLAY": display, "XAUTHORITY": str(cookies)}
         with deskhand.connect(f"x11:{display}", xauthority=cookies) as x11:
-            yield _Server(f"vnc+unix://{socket}", x11, environment)
+            yield Server(f"vnc+unix://{socket}", x11, environment)
     finally:
         os.close(told)
         process.terminate()
@@ -127,7 +127,7 @@ def decode(context: Context) -> Iterator[Row]:
     files: dict[str, Path] = {name: context.scratch / f"{name}.rfb" for name in _PIXELS}
     changes: dict[str, float] = {}
     pictures = {"first": first, "second": 255 - first}
-    with _xvnc(context) as server, Stage(server.x11, context.scratch) as stage:
+    with xvnc(context.scratch) as server, Stage(server.x11, context.scratch) as stage:
         stage.load(pictures)
         for name, file in files.items():
             context.say(f"recording {name}")
@@ -285,7 +285,7 @@ def look(context: Context) -> Iterator[Row]:
     changes = {(who.name, case): Samples(section, case, who.name) for who in VNC_LOOKERS for case in parts}
     passes = min(_PASSES, context.times(12, 2))
     with (
-        _xvnc(context) as server,
+        xvnc(context.scratch) as server,
         Stage(server.x11, context.scratch) as stage,
         # The X11 desktop would capture each change too, beside the contender.
         unwatched(server.x11),
@@ -371,7 +371,7 @@ def _press_keys(context: Context, case: str, *options: str) -> Row:
     samples = Samples("vnc/key", case)
     times = []
     wrongs = unsettled = 0
-    with _xvnc(context, *options) as server, deskhand.connect(server.url) as desktop:
+    with xvnc(context.scratch, *options) as server, deskhand.connect(server.url) as desktop:
         terminal = subprocess.Popen(["xterm", "-geometry", "100x60+0+0", "-e", "cat"], env=server.environment)
         try:
             # Without a window manager the keyboard focus follows the pointer.
