@@ -191,7 +191,7 @@ CASES = {
         error="found nothing",
     ),
     "is outside of the screen": Case(
-        "button('Go'); window.move(-590, 100)", _in_vain, error="found nothing|not usable"
+        "button('Go'); window.move(-590, 100)", _in_vain, error="found nothing|not usable|is not on the screen"
     ),
     "has no size": Case("button('Go'); widgets['Go'].resize(0, 0)", _in_vain, error="is not usable", toolkits=_QT),
     "is in a minimised window": Case(
