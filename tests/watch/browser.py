@@ -60,12 +60,22 @@ class Viewer:
 
     def __init__(self, browser: Browser, link: str, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1000, "height": 640}, **options})
-        self.page: Page = self.context.new_page()
         self.errors: list[str] = []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", self._console)
-        self.page.on("dialog", self._dialog)
+        self.page: Page = self._new_page()
         self.open(link)
+
+    def _new_page(self) -> Page:
+        page = self.context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._console)
+        page.on("dialog", self._dialog)
+        return page
+
+    def open_beside(self, link: str) -> Page:
+        """Open a link in another page, which is looked at from then on; returns the one before."""
+        former, self.page = self.page, self._new_page()
+        self.open(link)
+        return former
 
     def open(self, link: str) -> None:
         self._load(lambda: self.page.goto(link))

@@ -246,8 +246,7 @@ def test_a_page_too_many_says_so_and_comes_when_there_is_room(
     desktop, server = watched
     viewer = Viewer(browser, server.link("watch", connections=1))
     viewer.wait_live(desktop)
-    first, viewer.page = viewer.page, viewer.context.new_page()
-    viewer.open(server.url)
+    first = viewer.open_beside(server.url)
     viewer.wait_text("#toasts", "close another one")
     first.close()
     viewer.wait_live(desktop)
