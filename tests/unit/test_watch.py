@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +33,7 @@ from deskhand.desktop.control_state import ControlEvent
 from deskhand.desktop.operations import Holder, Operation
 from deskhand.watch.grants import Grants
 from deskhand.watch.keyboard import Keyboard, merged
+from deskhand.watch.listening import listening
 from deskhand.watch.messages import TokenBucket, parse, update_bytes
 from deskhand.watch.operation_list import Operations
 from deskhand.watch.peers import Place, _encoded, _number, is_inside
@@ -487,3 +489,12 @@ def test_a_page_that_leaves_while_something_is_sent_to_it_is_no_error() -> None:
             page.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_connections_send_at_once(host: str) -> None:
+    """Otherwise the second part of an answer waits for the acknowledgement of the first, which takes 40 ms."""
+    with listening(host, 0) as listener, socket.create_connection(listener.getsockname()[:2]):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

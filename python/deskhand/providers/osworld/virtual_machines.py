@@ -161,6 +161,8 @@ class _Served:
             served = application(self._there, api_key=key, programs=True)
             # Requests wait in its queue until the server takes them.
             self._listener = socket.create_server(("127.0.0.1", 0))
+            # An answer of two parts does not wait for an acknowledgement between them; asyncio leaves this out.
+            self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except BaseException:
             desktop.close()
             raise
