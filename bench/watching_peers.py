@@ -216,7 +216,8 @@ def _report(watchers: list[_Watcher], rounds: int, load: float) -> str:
             f"{100 * statistics.median(each.wrong):.0f} %",
         ])  # fmt: skip
     used = {name: version for name, version in versions().items() if name in {"deskhand", "chromium", "x11vnc"}}
-    told = ", ".join(f"{name} {version}" for name, version in used.items())
+    # Without the digest of its files, which is no revision.
+    told = ", ".join(f"{name} {version.partition(' ')[0]}" for name, version in used.items())
     return (
         "# Watching, beside noVNC\n\n"
         f"`python -m bench.watching_peers`, {datetime.now(UTC):%Y-%m-%d}: {machine['processor']}, {machine['cores']} cores,"
