@@ -24,6 +24,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import click
 from playwright.sync_api import ProxySettings, sync_playwright
@@ -175,11 +176,10 @@ def line(browser: Browser) -> None:
     """Measure the same film on a slow line."""
     width, height = _SIZE[0] // 2, _SIZE[1] // 2
     frames = scenes.film((width, height), _FRAMES)
-    slow = Line.is_slow_for
     for name in ("with JPEG", "PNG only"):
-        if name == "PNG only":
-            Line.is_slow_for = lambda *_: False  # type: ignore[method-assign] # as it was before
-        try:
+        with ExitStack() as stack:
+            if name == "PNG only":
+                stack.enter_context(mock.patch.object(Line, "is_slow_for", return_value=False))
             with (
                 SlowLine(_LINE) as thin,
                 tempfile.TemporaryDirectory() as scratch,
@@ -206,8 +206,6 @@ def line(browser: Browser) -> None:
                 _say(f"line, {name}: bytes", f"{size / counted / 1000:.0f} kB/s")
                 _say(f"line, {name}: from the end until it is sharp", f"{1000 * (time.perf_counter() - began):.0f} ms")
                 page.context.close()
-        finally:
-            Line.is_slow_for = slow  # type: ignore[method-assign]
 
 
 def grid(browser: Browser, many: int) -> None:

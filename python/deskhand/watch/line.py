@@ -9,12 +9,15 @@ What must never appear here: a desktop, a socket, a clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
+
+from deskhand._core.geometry import Rect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_Rect: TypeAlias = tuple[int, int, int, int]
+_Sides: TypeAlias = tuple[int, int, int, int]
 
 # Turns below this many bytes tell how long the way takes, and those above it how much the line carries.
 _TELLING = 16_384
@@ -28,7 +31,7 @@ _LOWEST_BAND = 8
 class _Blurred:
     """A part of the picture that was sent as JPEG; `cost` is the size of its PNG file in bytes."""
 
-    rect: _Rect
+    rect: Rect
     cost: float
 
 
@@ -59,59 +62,32 @@ class Line:
         """Whether so many bytes would take long."""
         return self._rate is not None and size / self._rate > _SOON
 
-    def blur(self, rect: _Rect, cost: int) -> None:
+    def blur(self, rect: _Sides, cost: int) -> None:
         """Take note that a part was sent as JPEG, whose PNG file has `cost` bytes."""
         self.sharpen(rect)
-        self._blurred.append(_Blurred(rect, cost))
+        self._blurred.append(_Blurred(Rect(*rect), cost))
         if len(self._blurred) > _MOST_PARTS:
-            around = _around(each.rect for each in self._blurred)
+            around = reduce(Rect.union, (each.rect for each in self._blurred))
             self._blurred = [_Blurred(around, sum(each.cost for each in self._blurred))]
 
-    def sharpen(self, rect: _Rect) -> None:
+    def sharpen(self, rect: _Sides) -> None:
         """Take note that a part was sent as PNG."""
-        self._blurred = [each for each in self._blurred if not _contains(rect, each.rect)]
+        self._blurred = [each for each in self._blurred if not each.rect.within(Rect(*rect))]
 
     def forget(self) -> None:
         """Forget what is not sharp: the whole picture was sent as PNG, or there is none any more."""
         self._blurred.clear()
 
-    def next_part(self, changed: Iterable[_Rect] = ()) -> _Rect | None:
+    def next_part(self, changed: Iterable[_Sides] = ()) -> _Sides | None:
         """Take a part to make sharp, which the line carries soon; None where there is none apart from what has just changed."""
-        changed = list(changed)
-        apart = (at for at, each in enumerate(self._blurred) if not any(_meets(each.rect, rect) for rect in changed))
+        fresh = [Rect(*rect) for rect in changed]
+        apart = (at for at, each in enumerate(self._blurred) if all(each.rect.intersect(rect).empty for rect in fresh))
         if (place := next(apart, None)) is None:
             return None
         each = self._blurred[place]
         x, y, width, height = each.rect
         soon = self._rate * _SOON if self._rate is not None else each.cost
         rows = min(height, max(_LOWEST_BAND, int(height * soon / max(each.cost, 1))))
-        rest = (
-            [_Blurred((x, y + rows, width, height - rows), each.cost * (height - rows) / height)]
-            if rows < height
-            else []
-        )
-        self._blurred[place : place + 1] = rest
+        rest = _Blurred(Rect(x, y + rows, width, height - rows), each.cost * (height - rows) / height)
+        self._blurred[place : place + 1] = [rest] if rows < height else []
         return x, y, width, rows
-
-
-def _contains(outer: _Rect, inner: _Rect) -> bool:
-    return (
-        outer[0] <= inner[0]
-        and outer[1] <= inner[1]
-        and outer[0] + outer[2] >= inner[0] + inner[2]
-        and outer[1] + outer[3] >= inner[1] + inner[3]
-    )
-
-
-def _meets(one: _Rect, other: _Rect) -> bool:
-    return (
-        one[0] < other[0] + other[2]
-        and other[0] < one[0] + one[2]
-        and one[1] < other[1] + other[3]
-        and other[1] < one[1] + one[3]
-    )
-
-
-def _around(rects: Iterable[_Rect]) -> _Rect:
-    left, top, right, bottom = zip(*((x, y, x + width, y + height) for x, y, width, height in rects), strict=True)
-    return min(left), min(top), max(right) - min(left), max(bottom) - min(top)
