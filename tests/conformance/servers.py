@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 SIZE = (640, 480)
 # The flag of /proc/net/unix.
 _LISTENING = "00010000"
+# How often a server that has crashed is started again.
+_TRIES = 5
 _CRASHED = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}
 
 # What the tests ask for, as the documents call it.
@@ -334,14 +336,18 @@ def wayvnc(folder: Path, settings: str = "") -> Iterator[Place]:
             processes[:] = [stack.enter_context(running(command, environment, socket))]
 
         def connect(**how: Any) -> Desktop:
-            try:
-                return deskhand.connect(url, **how)
-            except deskhand.ConnectFailed:
-                # wayvnc 0.5 crashes now and then when a client and a window go together, which the next test finds.
-                if processes[0].poll() not in _CRASHED:
-                    raise
-            socket.unlink(missing_ok=True)
-            start()
+            for _ in range(_TRIES):
+                try:
+                    return deskhand.connect(url, **how)
+                except deskhand.ConnectFailed:
+                    # wayvnc 0.5 crashes now and then when a client and a window go together, which the next one finds. Who asks
+                    # whether it listens is a client too.
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        processes[0].wait(5)
+                    if processes[0].returncode not in _CRASHED:
+                        raise
+                socket.unlink(missing_ok=True)
+                start()
             return deskhand.connect(url, **how)
 
         start()
