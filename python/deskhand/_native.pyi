@@ -60,7 +60,7 @@ class Elements:
     def read(
         self,
         changed: tuple[Sequence[_Rect], float],
-        windows: Sequence[tuple[int, _Rect]],
+        windows: tuple[Sequence[tuple[int, _Rect]], Sequence[tuple[_Rect, float]]],
         timeout: float,
         version: int | None,
         wanted: tuple[bool, int | None, bool],
@@ -70,6 +70,8 @@ class Elements:
         An element is (reference, depth, application, role, states), (name, description, text, value), its place, its
         actions and how many of its children are not there. None where nothing has changed since `version`.
         `changed`: where pixels changed since the last reading, and how many seconds ago the last of them did.
+        `windows`: them, and what those that no window manager places cover, with the seconds that they have: nothing of that
+        changed before, since the last reading.
         `wanted`: whether what is scrolled out of sight is wanted, the reference of one that is to be acted on, so that where
         it is is asked again of toolkits that do not tell, and whether that is being scrolled.
         """
@@ -237,6 +239,7 @@ class X11:
     ) -> Literal["unknown", "resting", "ticking", "sleeping", "timed", "awaiting", "computing"]: ...
     def focused_classes(self) -> list[str]: ...
     def windows(self) -> list[_Window]: ...
+    def covers(self) -> list[tuple[_Rect, float]]: ...
     def monitors(self) -> list[_Monitor]: ...
     def activate(self, window: int) -> None: ...
     def close_window(self, window: int) -> None: ...

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
+from deskhand import KeyPress
 from deskhand.desktop.ocr import ScreenReader
 from elements import puppet
 from faults.scale import RANDOM_CHANGES
@@ -59,7 +60,45 @@ def test_what_is_kept_is_what_is_read_anew(desktop: Desktop, tmp_path: Path, too
         assert until(lambda: _is_as_read_anew(desktop), LIMIT), desktop.elements().text()
 
 
-def _is_as_read_anew(desktop: Desktop) -> bool:
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("toolkit", soaked(["GTK 3", "Qt 6"], but=["GTK 3"]))
+def test_what_changes_below_a_menu_is_noticed(desktop: Desktop, tmp_path: Path, toolkit: str) -> None:
+    """While it is open, and after. GTK 3 has the menu of a list in two places of its tree."""
+    choice = random.Random(21)
+    with puppet.shown(desktop, tmp_path / "socket", toolkit=toolkit) as shown:
+        shown.run(f"combo('List', {[f'Option {number}' for number in range(12)]}, 20, 20)")
+        for number in range(_WIDGETS):
+            shown.run(f"button('B{number}', {20 + number % 3 * 120}, {70 + number // 3 * 40})")
+        for step in range(1, RANDOM_CHANGES // 20 + 1):
+            for opened in (True, False):
+                desktop.elements()
+                if opened:
+                    desktop.find("combobox").click()
+                else:
+                    desktop.perform(KeyPress(("Escape",)))
+                for _ in range(choice.randrange(3)):
+                    name = f"B{choice.randrange(_WIDGETS)}"
+                    shown.run(
+                        choice.choice(
+                            [
+                                f"rename('{name}', '{name} at {step}')",
+                                f"enable('{name}', {choice.random() < 0.5})",
+                                f"show('{name}', {choice.random() < 0.7})",
+                                f"move('{name}', {choice.randrange(300)}, {70 + choice.randrange(200)})",
+                            ]
+                        )
+                    )
+                    if choice.random() < 0.5:
+                        desktop.elements()
+                desktop.perform()
+                assert until(lambda: _is_as_read_anew(desktop, ordered=False), LIMIT), (
+                    step,
+                    opened,
+                    desktop.elements().text(),
+                )
+
+
+def _is_as_read_anew(desktop: Desktop, *, ordered: bool = True) -> bool:
     core = desktop._core
     kept = desktop.elements()
     keeps, core.elements = core.elements, ScreenReader(core.backend, core.watch, core.environment)
@@ -68,8 +107,11 @@ def _is_as_read_anew(desktop: Desktop) -> bool:
     finally:
         core.elements.close()
         core.elements = keeps
-    return [_plain(element) for element in kept] == [_plain(element) for element in anew]
+    had, has = ([_plain(element) for element in each] for each in (kept, anew))
+    if not ordered:
+        had, has = (sorted((rest[:-1] for rest in each), key=str) for each in (had, has))
+    return had == has
 
 
 def _plain(element: Element) -> tuple[object, ...]:
-    return element.role, element.name, element.states, element.box, element.depth, element.text
+    return element.role, element.name, sorted(element.states), element.box, element.text, element.depth

@@ -169,6 +169,10 @@ class MemoryBackend:
         """None: there are no windows."""
         return []
 
+    def covers(self) -> tuple[()]:
+        """Always empty: there are no windows."""
+        return ()
+
     def monitors(self) -> list[Monitor]:
         """One: the whole screen."""
         return monitors_of((), self.size)

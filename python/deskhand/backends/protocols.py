@@ -154,6 +154,9 @@ class Backend(Protocol):
     def windows(self) -> list[Window]:
         """The managed windows, or without a manager those that are shown, bottom to top."""
 
+    def covers(self) -> Sequence[tuple[Rect, float]]:
+        """What menus and others that no window manager places cover, and since when, on the clock of the screen's steps."""
+
     def monitors(self) -> list[Monitor]:
         """The monitors that make up the screen, by `deskhand._core.monitor.monitors_of`; at least one."""
 

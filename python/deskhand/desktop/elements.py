@@ -121,14 +121,16 @@ class ElementReader:
         self._backend.look()
         generation, seen = what_changed(self._backend.screen, self._generation, self._watch.clock)
         moved = False
+        covers: Sequence[tuple[tuple[int, int, int, int], float]] = ()
         if generation != self._generation:
             windows = self._backend.windows() if self._backend.has_windows else []
             moved = windows != self._windows
             self._windows = windows
+            covers = self._covers()
         try:
             version = None if moved or deep else self._known.version
             wanted = deep, None if target is None else int(target[1:]), scrolling
-            found = session.read(seen, places(self._windows), timeout, version, wanted)
+            found = session.read(seen, (places(self._windows), covers), timeout, version, wanted)
         except BackendError:
             # The next reading begins anew.
             self.close()
@@ -142,6 +144,20 @@ class ElementReader:
                 return elements
             self._known = elements
         return self._known
+
+    def _covers(self) -> list[tuple[tuple[int, int, int, int], float]]:
+        """What menus cover where nothing has changed between the last reading and that, and for how long."""
+        if self._generation < 0:
+            return []
+        steps = self._backend.screen.history(self._generation)
+        if not steps or steps[0][0] != self._generation + 1:
+            return []
+        now = self._watch.clock()
+        return [
+            (_native_rect(area), max(0.0, now - since))
+            for area, since in self._backend.covers()
+            if all(area.intersect(Rect(*rect)).empty for _, at, rects in steps if at < since for rect in rects)
+        ]
 
     def check(self, ref: str) -> None:
         """Let a reference pass only if an element that was read has it.
@@ -174,7 +190,8 @@ class ElementReader:
             DeskhandTimeout: It was not so within `timeout` seconds; says what it was instead.
         """
         clock = self._watch.clock
-        deadline = clock() + timeout
+        heard = clock()
+        deadline = heard + timeout
         stillness = Stillness(self._backend, clock)
         scroll, steps = None, 0
         hidden: str | None = None
@@ -188,7 +205,11 @@ class ElementReader:
             if element.point is not None:
                 hidden = None
             unrest = stillness.amiss(element.box, asked, late=self._tree.toolkit(ref) == CHROMIUM)
-            amiss = self._unanswered(ref) or obstacle or unrest or self._what_opens(element)
+            silent = self._unanswered(ref)
+            heard = heard if silent else asked
+            # What was in the way just before says more than that the next answer is late.
+            late = obstacle if silent and clock() - heard < _ONE_READ else None
+            amiss = late or silent or obstacle or unrest or self._what_opens(element)
             if not amiss and element.point is not None:
                 return element.point
             if element.point is None and left > 0 and (over := self._scroller(found, element)) is not None:

@@ -64,7 +64,7 @@ class Onlooker:
         self._windows = tuple(windows)
         version = None if moved else self._known.version
         try:
-            found = session.read(seen, places(self._windows), _READING, version, (False, None, False))
+            found = session.read(seen, (places(self._windows), ()), _READING, version, (False, None, False))
         except Interrupted:
             return self._known
         except BackendError:

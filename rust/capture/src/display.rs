@@ -15,9 +15,11 @@ use x11rb::protocol::xfixes::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Window};
 
 use crate::error::{Error, Result};
-use crate::grab::{Grabber, Method};
+use crate::grab::Grabber;
 use crate::lease::take_lease;
 use crate::monitors::{MonitorInfo, XWAYLAND_NOTE};
+use crate::options::Options;
+use crate::popups::Cover;
 use crate::reach::Missed;
 use crate::server::{Server, Target};
 use crate::state::State;
@@ -25,19 +27,6 @@ use crate::watcher::{Ended, Shared, watch};
 use crate::windows::WindowInfo;
 use crate::wire::Wire;
 use crate::work::Activity;
-
-/// How to open a [`Display`].
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Only look: take no lease, refuse input.
-    pub view_only: bool,
-    /// Use this capture method or fail.
-    pub method: Option<Method>,
-    /// The server is for our programs only: its keymap may be changed permanently.
-    pub own: bool,
-    /// What the lease says about us, for the next driver's error message.
-    pub driver: String,
-}
 
 /// One desktop over X11.
 pub struct Display {
@@ -312,6 +301,15 @@ impl Display {
     /// [`Error::Lost`].
     pub fn windows(&self) -> Result<Vec<WindowInfo>> {
         self.with(|_, wire| wire.server.windows())
+    }
+
+    /// Where menus and others that no window manager places cover what is below them, and since when.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`].
+    pub fn covers(&self) -> Result<Vec<Cover>> {
+        self.with(|state, wire| state.popups.covering(&wire.server))
     }
 
     /// See [`Server::activate`].

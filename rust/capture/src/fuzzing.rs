@@ -11,9 +11,10 @@ use imaging::Size;
 use link::{Event, Interrupt};
 use x11rb::rust_connection::DefaultStream;
 
-use crate::display::{Display, Options};
+use crate::display::Display;
 use crate::error::Result;
 use crate::grab::Method;
+use crate::options::Options;
 use crate::selection;
 use crate::server::{Server, Target, greet};
 use crate::stream::{BoundedStream, SERVE, SILENCE_LIMIT};

@@ -42,6 +42,7 @@ atom_manager! {
         _NET_STARTUP_ID,
         _NET_SUPPORTED,
         _NET_SUPPORTING_WM_CHECK,
+        _NET_WM_CM_S0,
         _NET_WM_NAME,
         _NET_WM_PID,
         _NET_WM_PING,

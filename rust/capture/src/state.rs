@@ -19,6 +19,7 @@ use crate::grab::Grabber;
 use crate::keyboard::Keyboard;
 use crate::keymap::Keymap;
 use crate::pings::Pings;
+use crate::popups::Popups;
 use crate::replies;
 use crate::server::Server;
 use crate::wire::Wire;
@@ -67,6 +68,7 @@ pub(crate) struct State {
     /// A window of ours that is never mapped.
     pub(crate) unmapped: Option<Window>,
     pub(crate) pings: Pings,
+    pub(crate) popups: Popups,
     /// The window of the window manager that is known to serve.
     pub(crate) manager: Option<Window>,
     /// The window of the window manager that is there, whether it serves or not, and whether it has been queried.
@@ -103,6 +105,7 @@ impl State {
             activated: None,
             unmapped: None,
             pings: Pings::default(),
+            popups: Popups::default(),
             manager: None,
             present_manager: None,
             knows_manager: false,
@@ -126,6 +129,7 @@ impl State {
     }
 
     fn handle(&mut self, server: &Server, event: &XEvent) {
+        self.popups.note(server.root, event);
         match event {
             XEvent::DamageNotify(_) => self.pending.damage = true,
             XEvent::XfixesCursorNotify(_) => self.pending.cursor = true,

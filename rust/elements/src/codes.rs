@@ -89,6 +89,8 @@ pub(crate) mod role {
     pub(crate) const TABLE_CELL: u32 = 56;
     pub(crate) const VIEWPORT: u32 = 68;
     pub(crate) const STATIC: u32 = 116;
+    /// Objects that have nothing in them but what is written in them: icons, images, labels, separators and static texts.
+    pub(crate) const LEAVES: [u32; 5] = [26, 27, 29, 50, 116];
     /// Objects that have a number: progress bars, scroll bars, sliders, spin buttons and meters.
     pub(crate) const RANGES: [u32; 5] = [42, 48, 51, 52, 103];
     pub(crate) const DOCUMENT_WEB: u32 = 95;

@@ -21,5 +21,5 @@ pub mod wire;
 
 pub use collector::Collector;
 pub use node::{Application, Area, Element, Snapshot};
-pub use seen::{Seen, Window};
+pub use seen::{Cover, Seen, Window};
 pub use session::{Error, Session, accessibility_address};

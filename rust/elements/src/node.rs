@@ -40,6 +40,25 @@ impl Area {
         Self { x, y, width, height }
     }
 
+    /// What is in both; None where nothing is.
+    #[must_use]
+    pub fn overlap(&self, other: &Self) -> Option<Self> {
+        let both = |a: i32, length: i32, b: i32, other: i32| {
+            let begin = a.max(b);
+            let end = a.saturating_add(length).min(b.saturating_add(other));
+            (begin, end.saturating_sub(begin))
+        };
+        let (x, width) = both(self.x, self.width, other.x, other.width);
+        let (y, height) = both(self.y, self.height, other.y, other.height);
+        (width > 0 && height > 0).then_some(Self { x, y, width, height })
+    }
+
+    /// Whether all of another is in it.
+    #[must_use]
+    pub fn has(&self, other: &Self) -> bool {
+        self.overlap(other) == Some(*other)
+    }
+
     /// Whether a pixel is in both.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
@@ -117,6 +136,8 @@ pub(crate) struct Node {
     pub(crate) claimed: i32,
     pub(crate) role: u32,
     pub(crate) states: u64,
+    /// Since when it shows, as far as that was heard.
+    pub(crate) shown: Option<Instant>,
     pub(crate) interfaces: u8,
     pub(crate) name: Arc<str>,
     pub(crate) description: Arc<str>,
@@ -153,6 +174,7 @@ impl Node {
             claimed: 0,
             role: 0,
             states: 0,
+            shown: None,
             interfaces: 0,
             name: Arc::from(""),
             description: Arc::from(""),
@@ -211,6 +233,12 @@ impl Node {
     pub(crate) fn shows(&self, bit: u64) -> bool {
         // GTK 3 takes a viewport for hidden once its contents are scrolled by more than its size.
         self.states & bit != 0 || self.role == role::VIEWPORT && self.states & state::VISIBLE != 0
+    }
+
+    /// Notes whether it shows now, where `bit` is what its toolkit says of that; returns it.
+    pub(crate) fn note_shown(&mut self, bit: u64, now: Instant) -> bool {
+        self.shown = self.shows(bit).then(|| self.shown.unwrap_or(now));
+        self.shown.is_some()
     }
 
     /// Whether it may be scrolled to, where `parent` shows or may be scrolled to itself.

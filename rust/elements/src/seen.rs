@@ -16,6 +16,15 @@ pub struct Window {
     pub area: Area,
 }
 
+/// A window above all others, such as a menu's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cover {
+    /// What it covers.
+    pub area: Area,
+    /// For how long it has.
+    pub age: Duration,
+}
+
 /// What is seen of the screen when the elements are read.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
@@ -25,6 +34,8 @@ pub struct Seen {
     pub age: Duration,
     /// The windows.
     pub windows: Vec<Window>,
+    /// Where nothing changed before it was covered.
+    pub covers: Vec<Cover>,
     /// Whether what is scrolled out of sight is wanted as well.
     pub deep: bool,
     /// An element that is to be acted on: where it is, and whether it shows, is asked in each reading.

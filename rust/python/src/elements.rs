@@ -4,7 +4,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use elements::{Area, Error, Seen, Session, Window};
+use elements::{Area, Cover, Error, Seen, Session, Window};
 use link::{Interrupt, locked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -14,6 +14,8 @@ use crate::errors;
 use crate::owned::Owned;
 
 type AreaTuple = (i32, i32, i32, i32);
+/// Windows with their processes, and what is covered with the seconds that it has been.
+type WindowTuples = (Vec<(u32, AreaTuple)>, Vec<(AreaTuple, f64)>);
 
 /// The accessibility tree of one desktop.
 #[pyclass(frozen, module = "deskhand._native")]
@@ -75,15 +77,18 @@ impl Elements {
         &self,
         py: Python<'py>,
         changed: (Vec<AreaTuple>, f64),
-        windows: Vec<(u32, AreaTuple)>,
+        windows: WindowTuples,
         timeout: f64,
         version: Option<u64>,
         wanted: (bool, Option<u64>, bool),
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let (windows, covers) = windows;
         let windows = windows.into_iter().map(|(pid, rect)| Window { pid, area: area(rect) }).collect();
+        let covers = covers.into_iter().map(|(rect, age)| Ok(Cover { area: area(rect), age: seconds(age)? }));
+        let covers = covers.collect::<PyResult<_>>()?;
         let (changed, age) = (changed.0.into_iter().map(area).collect(), seconds(changed.1)?);
         let (deep, target, scrolling) = wanted;
-        let seen = Seen { changed, age, windows, deep, target, scrolling };
+        let seen = Seen { changed, age, windows, covers, deep, target, scrolling };
         let limit = seconds(timeout)?;
         let found = self.call(py, |session, stop| session.read(seen, limit, stop))?;
         if version == Some(found.version) {

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capture::{Activity, Clipboard, Display, Error, Method, Obstacle, Options, Target};
+use capture::{Activity, Clipboard, Cover, Display, Error, Method, Obstacle, Options, Target};
 use imaging::Size;
 use link::{Interrupt, locked};
 use pyo3::exceptions::PyValueError;
@@ -232,6 +232,10 @@ impl X11 {
             .into_iter()
             .map(|w| (w.id, w.title, w.class, w.pid, w.rect, w.active, w.minimized, w.startup_id))
             .collect())
+    }
+
+    fn covers(&self, py: Python<'_>) -> PyResult<Vec<Cover>> {
+        self.call(py, Display::covers)
     }
 
     fn monitors(&self, py: Python<'_>) -> PyResult<Vec<MonitorTuple>> {

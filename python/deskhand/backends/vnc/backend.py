@@ -310,6 +310,10 @@ class VncBackend:
         """None: a server does not report them."""
         raise UnsupportedAction(self.name, "windows")
 
+    def covers(self) -> tuple[()]:
+        """Always empty: a server does not report its windows."""
+        return ()
+
     def monitors(self) -> list[Monitor]:
         """As the server reported them with the size, if it did."""
         return monitors_of(((str(number), place, False) for number, place in self._vnc.monitors), self.size)

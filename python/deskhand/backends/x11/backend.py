@@ -307,6 +307,10 @@ class X11Backend:
             for number, title, class_name, pid, rect, active, minimized, startup_id in self._x11.windows()
         ]
 
+    def covers(self) -> list[tuple[Rect, float]]:
+        """By the server's events; only what came since the connection began, and is opaque."""
+        return [(Rect(*rect), since) for rect, since in self._x11.covers()]
+
     def monitors(self) -> list[Monitor]:
         """As RandR reports them."""
         return monitors_of(self._x11.monitors(), self.size)

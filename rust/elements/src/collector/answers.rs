@@ -64,7 +64,7 @@ impl Collector {
         let mut body = message.body();
         match asked.ask {
             Ask::Items | Ask::Ping | Ask::Wake | Ask::Scroll | Ask::Process | Ask::Toolkit | Ask::Version => {
-                return self.learn_of_application(asked, message);
+                return self.learn_of_application(asked, message, now);
             }
             Ask::Children => return self.children(asked, body),
             ask if ask.bit() & Grid::QUESTIONS != 0 => return self.of_grid(asked, body),
@@ -137,7 +137,7 @@ impl Collector {
             self.replace(asked);
             return Ok(());
         }
-        let after = node.shows(shown);
+        let after = node.note_shown(shown, now);
         if placed {
             // A list of Qt has no place before it opens, and what is in it has wrong ones.
             app.tree.below(asked.node, |node| node.forget(&[Ask::Extents]));
@@ -155,10 +155,10 @@ impl Collector {
     }
 
     /// Handles an answer that is about an application, or one of no object.
-    fn learn_of_application(&mut self, asked: Asked, message: &Message) -> Result<(), Malformed> {
+    fn learn_of_application(&mut self, asked: Asked, message: &Message, now: Instant) -> Result<(), Malformed> {
         let mut body = message.body();
         match asked.ask {
-            Ask::Items => return self.items(asked.app, body, message.signature),
+            Ask::Items => return self.items(asked.app, body, message.signature, now),
             Ask::Scroll => self.scrolled = Some(body.u32()? != 0),
             Ask::Process => {
                 let pid = body.u32()?;
@@ -246,7 +246,7 @@ impl Collector {
     }
 
     /// The whole cache of an application, in either of its two forms.
-    fn items(&mut self, id: u32, mut body: Reader, signature: &str) -> Result<(), Malformed> {
+    fn items(&mut self, id: u32, mut body: Reader, signature: &str, now: Instant) -> Result<(), Malformed> {
         let listed = match signature {
             "a((so)(so)(so)iiassusau)" => false,
             "a((so)(so)(so)a(so)assusau)" => true,
@@ -256,6 +256,7 @@ impl Collector {
             }
         };
         let Some(app) = self.apps.get_mut(&id) else { return Ok(()) };
+        let shown = app.shown();
         let mut below: HashMap<usize, Vec<(i32, usize)>> = HashMap::new();
         let end = body.array(8)?;
         let mut any = false;
@@ -302,6 +303,7 @@ impl Collector {
             set_str(&mut node.name, name);
             set_str(&mut node.description, description);
             node.known |= DETAILS | Ask::State.bit();
+            node.note_shown(shown, now);
         }
         app.has_items = Some(app.has_items == Some(true) || any);
         app.unknown.clear();

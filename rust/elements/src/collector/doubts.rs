@@ -1,11 +1,13 @@
 //! Which answers may no longer hold: where pixels changed, windows moved, or an application has only just begun to send events.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::{App, Collector, is_page, untold};
 use crate::ask::Ask;
-use crate::node::Area;
-use crate::seen::Seen;
+use crate::codes::role;
+use crate::node::{Area, Node};
+use crate::seen::{Cover, Seen};
 use crate::toolkit::Toolkit;
 
 /// Hidden children of an object whose pixels changed that are asked whether they show now.
@@ -19,6 +21,9 @@ const NO_PAGE: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_millis(600);
 /// Changes that are kept apart for so long.
 const MOST_LATE: usize = 64;
+/// For how long an object has shown before a menu came over it that is in the window below, and not in the menu itself: a toolkit
+/// may say that what is in the menu shows before the menu does.
+const BELOW: Duration = Duration::from_secs(1);
 /// For how long an object is asked again what it refused to answer.
 const UNFINISHED: Duration = Duration::from_secs(10);
 
@@ -44,15 +49,9 @@ impl Collector {
                 node.retry();
             }
         }
-        // An application sends events only some time after the subscription, or after its start.
         // Firefox announces a page's objects before it knows their names and whether they show.
         let piecemeal = toolkit == Toolkit::Gecko;
-        let (limit, period) = match toolkit {
-            Toolkit::Gecko => (UNFINISHED, YOUNG_PERIOD.max(app.checked.saturating_duration_since(app.fresh) / 2)),
-            // These send events from the beginning, and take long to answer.
-            Toolkit::Chromium | Toolkit::Gtk4 => (Duration::ZERO, YOUNG_PERIOD),
-            Toolkit::Gtk3 | Toolkit::Qt | Toolkit::Other => (YOUNG, YOUNG_PERIOD),
-        };
+        let (limit, period) = app.youth();
         let young = app.checked < app.fresh + limit && now >= app.checked + period;
         if young {
             app.checked = now;
@@ -85,8 +84,12 @@ impl Collector {
             // Not every toolkit says so.
             root.forget(&[Ask::Children]);
         }
-        let tells = app.has_items == Some(true) && toolkit != Toolkit::Chromium && now >= app.fresh + limit;
+        let tells_all = toolkit.tells_changes() && toolkit != Toolkit::Chromium;
+        let tells = app.has_items == Some(true) && tells_all && now >= app.fresh + limit;
         let mut around = Vec::new();
+        // What is drawn on a menu says nothing of what is below it.
+        let covers: &[Cover] = if tells && own.is_none() { &self.seen.covers } else { &[] };
+        let unplaced = if toolkit == Toolkit::Gtk4 { app.unplaced_in(changed) } else { HashSet::new() };
         for node in app.tree.nodes_mut() {
             if !node.shows(shown) {
                 continue;
@@ -97,14 +100,23 @@ impl Collector {
             }
             let placed = node.area.filter(|area| area.width > 0 && area.height > 0);
             if placed.is_none() && toolkit == Toolkit::Gtk4 {
-                node.forget(&[Ask::Extents]);
+                if young || moved || unplaced.contains(&node.reference) {
+                    node.forget(&[Ask::Extents]);
+                }
                 continue;
             }
             if node.cell.as_ref().is_some_and(|cell| cell.may_be_empty) {
                 node.forget(&[Ask::Cell]);
             }
-            if young || placed.is_none_or(|area| changed.iter().any(|other| other.meets(&area))) {
-                node.forget(&[Ask::State, Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
+            let drawn = |area: Area| {
+                let mut parts = changed.iter().filter_map(|other| other.overlap(&area));
+                parts.any(|part| !is_covered(node, &part, covers, now))
+            };
+            if young || placed.is_none_or(drawn) {
+                node.forget(&[Ask::State, Ask::Extents, Ask::Text, Ask::Value]);
+                if !tells || !node.children.is_empty() || !role::LEAVES.contains(&node.role) {
+                    node.forget(&[Ask::Children]);
+                }
                 if !toolkit.tells_changes() {
                     node.forget(&[Ask::Name, Ask::Count]);
                 }
@@ -128,7 +140,39 @@ impl Collector {
     }
 }
 
+/// Whether a part of an object is below a menu, and the object not in that.
+fn is_covered(node: &Node, part: &Area, covers: &[Cover], now: Instant) -> bool {
+    let since = node.shown.map(|shown| now.saturating_duration_since(shown));
+    since.is_some_and(|since| covers.iter().any(|cover| cover.area.has(part) && since >= cover.age + BELOW))
+}
+
 impl App {
+    /// For how long all of it is asked again, and how often: it sends events only some time after the subscription, or its start.
+    fn youth(&self) -> (Duration, Duration) {
+        match self.toolkit() {
+            Toolkit::Gecko => (UNFINISHED, YOUNG_PERIOD.max(self.checked.saturating_duration_since(self.fresh) / 2)),
+            // These send events from the beginning, and take long to answer.
+            Toolkit::Chromium | Toolkit::Gtk4 => (Duration::ZERO, YOUNG_PERIOD),
+            Toolkit::Gtk3 | Toolkit::Qt | Toolkit::Other => (YOUNG, YOUNG_PERIOD),
+        }
+    }
+
+    /// The objects without a place in what was drawn anew; what is in one of them has no place before that has.
+    fn unplaced_in(&self, changed: &[Area]) -> HashSet<u64> {
+        let shown = self.shown();
+        let place = |node: &Node| node.area.filter(|area| area.width > 0 && area.height > 0);
+        let drawn = |node: &&Node| {
+            let around = std::iter::successors(Some(*node), |node| self.tree.get(node.parent?)).find_map(place);
+            around.is_none_or(|area| changed.iter().any(|other| other.meets(&area)))
+        };
+        let outermost = |node: &&Node| {
+            let parent = node.parent.and_then(|parent| self.tree.get(parent));
+            parent.is_none_or(|parent| parent.area.is_none() || place(parent).is_some())
+        };
+        let unplaced = self.tree.nodes().filter(|node| node.shows(shown) && place(node).is_none()).filter(outermost);
+        unplaced.filter(drawn).map(|node| node.reference).collect()
+    }
+
     /// Where pixels changed since it was last asked, or so little before that its answers may have been older.
     fn still_late(&mut self, seen: &Seen, now: Instant) -> Vec<Area> {
         let at = now.checked_sub(seen.age).unwrap_or(now);

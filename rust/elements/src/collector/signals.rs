@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::answers::{set, set_str};
 use super::{Collector, untold};
 use crate::ask::{Ask, BUS, ROOT};
-use crate::codes::state;
+use crate::codes::{role, state};
 use crate::events::{self, News};
 use crate::toolkit::Toolkit;
 use crate::wire::{Malformed, Message};
@@ -77,11 +77,15 @@ impl Collector {
             News::Name(text) => {
                 changed = set_str(&mut node.name, text);
                 // A label of GTK 4 is called what is written in it, and does not say that this has changed.
-                node.forget(&[Ask::Text]);
+                node.forget(&[Ask::Text, Ask::Children]);
             }
             News::Description(text) => changed = set_str(&mut node.description, text),
             News::Stale(asks) => {
                 node.forget(asks);
+                if role::LEAVES.contains(&node.role) {
+                    // The links in a label are its children.
+                    node.forget(&[Ask::Children]);
+                }
                 if toolkit == Toolkit::Gtk3 && asks == [Ask::Text] && node.states & WRITTEN == WRITTEN {
                     app.written = Some(now);
                 }
@@ -89,9 +93,9 @@ impl Collector {
             News::Windows => node.forget(&[Ask::Children]),
             News::Gone(_) | News::Nothing => {}
         }
-        let Some(node) = app.tree.get(at) else { return Ok(()) };
+        let Some(node) = app.tree.get_mut(at) else { return Ok(()) };
+        let appeared = node.note_shown(shown, now) && !before;
         let grew = !node.knows(Ask::Children);
-        let appeared = !before && node.shows(shown);
         if appeared {
             app.appeared(at);
         }

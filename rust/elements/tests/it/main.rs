@@ -2,6 +2,7 @@
 
 mod application;
 mod body;
+mod covered;
 mod reading;
 mod sheet;
 mod untold;
