@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deskhand
-from deskhand import KeyPress
+from conftest import need
+from deskhand import KeyPress, Move, Settle
 from deskhand.desktop.ocr import ScreenReader
 from elements import puppet
 from faults.scale import RANDOM_CHANGES
@@ -96,6 +97,27 @@ def test_what_changes_below_a_menu_is_noticed(desktop: Desktop, tmp_path: Path, 
                     opened,
                     desktop.elements().text(),
                 )
+
+
+def test_what_is_behind_the_menus_of_an_editor(desktop: Desktop) -> None:
+    """An open menu takes the keys from the text, and no event says so."""
+    need("mousepad", "mousepad")
+    desktop.start("mousepad")
+    desktop.perform(settle=Settle(quiet=0.5, reaction=1.0, timeout=15))
+    desktop.elements()
+    for name in ("File", "Edit", "Search", "View", "Document", "Help"):
+        before = len(desktop.elements())
+        locator = desktop.find("menuitem", name, exact=True, nth=0)
+        menu = locator.element().point
+        assert menu is not None
+        locator.click()
+        # Over its items the pointer draws on the menu alone.
+        for step in range(4):
+            desktop.perform(Move((menu.x, menu.y + 25 * step)))
+            assert until(lambda: _is_as_read_anew(desktop, ordered=False), LIMIT), (name, desktop.elements().text())
+        assert len(desktop.elements()) > before
+        desktop.perform(KeyPress(("Escape",)))
+        assert until(lambda: _is_as_read_anew(desktop, ordered=False), LIMIT), (name, desktop.elements().text())
 
 
 def _is_as_read_anew(desktop: Desktop, *, ordered: bool = True) -> bool:

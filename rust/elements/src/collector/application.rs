@@ -91,8 +91,13 @@ impl App {
     /// An object shows that did not: it may have moved, and its contents have changed, without a word.
     pub(super) fn appeared(&mut self, at: usize) {
         let shown = self.shown();
+        let tells = self.toolkit() == Toolkit::Gtk3 && self.has_items == Some(true);
         let Some(node) = self.tree.get_mut(at) else { return };
         node.forget(&[Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
+        if tells && role::CLOSING.contains(&node.role) {
+            // A menu in a menu is closed, and each object in it sends an event when it opens.
+            return;
+        }
         for child in node.children.clone() {
             if let Some(child) = self.tree.get_mut(child).filter(|child| !child.shows(shown)) {
                 child.forget(&[Ask::State]);

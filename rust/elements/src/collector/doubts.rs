@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{App, Collector, is_page, untold};
 use crate::ask::Ask;
-use crate::codes::role;
+use crate::codes::{role, state};
 use crate::node::{Area, Node};
 use crate::seen::{Cover, Seen};
 use crate::toolkit::Toolkit;
@@ -105,9 +105,7 @@ impl Collector {
                 }
                 continue;
             }
-            if node.cell.as_ref().is_some_and(|cell| cell.may_be_empty) {
-                node.forget(&[Ask::Cell]);
-            }
+            doubt_wherever(node);
             let drawn = |area: Area| {
                 let mut parts = changed.iter().filter_map(|other| other.overlap(&area));
                 parts.any(|part| !is_covered(node, &part, covers, now))
@@ -137,6 +135,17 @@ impl Collector {
                 node.forget(&[Ask::State]);
             }
         }
+    }
+}
+
+/// What may be different of an object when something has changed elsewhere.
+fn doubt_wherever(node: &mut Node) {
+    if node.cell.as_ref().is_some_and(|cell| cell.may_be_empty) {
+        node.forget(&[Ask::Cell]);
+    }
+    if node.states & state::FOCUSED != 0 {
+        // GTK 3 does not say that a menu which opens takes the keys.
+        node.forget(&[Ask::State]);
     }
 }
 

@@ -5,6 +5,7 @@ use elements::{Area, Cover, Seen, Window};
 use crate::application::{Application, Bus, Object, ROOT};
 
 const VISIBLE: u64 = 1 << 30;
+const FOCUSED: u64 = 1 << 12;
 
 fn area(x: i32, y: i32, width: i32, height: i32) -> Area {
     Area { x, y, width, height }
@@ -52,6 +53,10 @@ fn what_a_menu_covers_is_not_asked() {
     for drawn in ["/w", "/bar", "/beside"] {
         assert!(asked(&mut bus, menu(Duration::ZERO), drawn).contains(&"GetState".to_owned()), "{drawn}");
     }
+    // A menu takes the keys.
+    bus.applications[0].objects.get_mut("/save").unwrap().states |= FOCUSED;
+    bus.event(":1.1", "/save", "StateChanged", "focused", 1, None);
+    assert_eq!(asked(&mut bus, menu(Duration::ZERO), "/save"), ["GetState"]);
     // Once the menu has gone.
     let changed = vec![area(0, 0, 30, 60)];
     assert!(asked(&mut bus, Seen { changed, ..Seen::default() }, "/save").contains(&"GetState".to_owned()));
