@@ -97,6 +97,8 @@ pub(crate) mod role {
     /// Objects that are there to be used; browsers give an action to every paragraph.
     pub(crate) const ACTING: [u32; 22] =
         [7, 8, 11, 26, 32, 33, 35, 37, 41, 43, 44, 45, 51, 52, 56, 61, 62, 79, 88, 91, 129, 130];
+    /// Menus in a bar or a menu, and their items, which may be menus too.
+    pub(crate) const MENUS: [u32; 2] = [33, 35];
     /// Objects that hide what is in them while they are closed: combo boxes, menus, menu items and tabs.
     pub(crate) const CLOSING: [u32; 6] = [11, 33, 34, 35, 37, 41];
     /// Objects that are parts of a model in Qt, and no widgets: items of lists, menus and trees, cells, headers and tabs.

@@ -94,7 +94,7 @@ impl App {
         let tells = self.toolkit() == Toolkit::Gtk3 && self.has_items == Some(true);
         let Some(node) = self.tree.get_mut(at) else { return };
         node.forget(&[Ask::Extents, Ask::Children, Ask::Text, Ask::Value]);
-        if tells && role::CLOSING.contains(&node.role) {
+        if tells && role::MENUS.contains(&node.role) {
             // A menu in a menu is closed, and each object in it sends an event when it opens.
             return;
         }
