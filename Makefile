@@ -99,7 +99,9 @@ check: setup ## Formatting, lints, types (of the sources, of the wheel and of th
 	tools/check-javascript
 	$(BIN)/python tools/generate_aio.py --check
 	cargo fmt --all --check
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --manifest-path rust/fuzz/Cargo.toml --target-dir target --quiet -- -D warnings
 	$(BIN)/codespell python bench rust tests tools demo examples docs .github *.md
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml

@@ -23,7 +23,7 @@ impl Kind {
     fn at(self, x: u32, y: u32) -> [u8; 4] {
         match self {
             Self::Flat(pixel) => pixel,
-            Self::Text(period) if (x * 7 + y * 3) % (u32::from(period) + 2) == 0 => [0; 4],
+            Self::Text(period) if (x * 7 + y * 3).is_multiple_of(u32::from(period) + 2) => [0; 4],
             Self::Text(_) => [255; 4],
             Self::Gradient(a, b) => {
                 let shade = ((x * u32::from(a) + y * u32::from(b)) / 8) as u8;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use elements::wire::{length, parse, said};
-use elements::{Area, Collector, Seen, Window};
+use elements::{Area, Collector, Cover, Seen, Window};
 use libfuzzer_sys::fuzz_target;
 
 const SIGNATURES: [&str; 12] = [
@@ -40,7 +40,10 @@ fuzz_target!(|bytes: &[u8]| {
         if let Some(reference) = target {
             collector.scroll_to(reference);
         }
-        collector.begin(Seen { changed: vec![area], age: std::time::Duration::ZERO, windows: vec![Window { pid: 1, area }], deep, target, scrolling: deep }, now);
+        let covers = take(1).iter().map(|age| Cover { area, age: Duration::from_millis(u64::from(*age)) }).collect();
+        let windows = vec![Window { pid: 1, area }];
+        let seen = Seen { changed: vec![area], age: Duration::ZERO, windows, covers, deep, target, scrolling: deep };
+        collector.begin(seen, now);
         while messages < MOST_MESSAGES {
             let output = collector.take_output();
             let mut asked = &output[..];
