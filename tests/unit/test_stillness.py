@@ -14,11 +14,11 @@ from deskhand.desktop.stillness import Stillness
 class Played:
     """A screen that last changed at a time, and a clock that a test sets."""
 
-    def __init__(self, changed: float) -> None:
-        """It is 100 s by the clock."""
+    def __init__(self, changed: float, sent: float = 0.0) -> None:
+        """It is 100 s by the clock; the last input was sent at `sent`."""
         self.now = 100.0
         self.changed = changed
-        self.stillness = Stillness(self.backend(), lambda: self.now)
+        self.stillness = Stillness(self.backend(), lambda: self.now, sent)
 
     def backend(self) -> Any:
         """What is seen of it."""
@@ -36,6 +36,13 @@ class Played:
 def test_on_a_still_screen_it_is_still_at_once() -> None:
     assert Played(changed=99.9).told(10, after=0)
     assert not Played(changed=99.95).told(10, after=0)
+
+
+def test_what_input_does_may_yet_be_painted() -> None:
+    """Chromium paints a turn of the wheel one or two frames later, and tells the place of before until then."""
+    assert Played(changed=90, sent=99.9).told(10, after=0)
+    played = Played(changed=90, sent=99.99)
+    assert [played.told(10, after=after) for after in (0, 0.04, 0.04)] == [False, False, True]
 
 
 @pytest.mark.parametrize("late", [0.05, 1.5])

@@ -192,7 +192,7 @@ class ElementReader:
         clock = self._watch.clock
         heard = clock()
         deadline = heard + timeout
-        stillness = Stillness(self._backend, clock)
+        stillness = Stillness(self._backend, clock, self._watch.sent)
         scroll, steps = None, 0
         hidden: str | None = None
         hurried = False

@@ -178,8 +178,9 @@ class Sender:
             self._core.watch_over()
         self._backend.allow(self.limit)
         missed = self._backend.send(batch)
+        self._watch.sent = self._clock()
         if isinstance(batch[-1], KeyUp):
-            self._watch.keyed = self._clock()
+            self._watch.keyed = self._watch.sent
         if missed is not None and missed.obstacle == "unread":
             self.held_up = True
         elif missed is not None:

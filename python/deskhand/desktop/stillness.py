@@ -31,11 +31,11 @@ _STEPS = 64
 class Stillness:
     """Follows one element from reading to reading."""
 
-    __slots__ = ("_before", "_clock", "_moved", "_reported", "_rested", "_same", "_screen")
+    __slots__ = ("_before", "_clock", "_moved", "_reported", "_rested", "_same", "_screen", "_sent")
 
-    def __init__(self, backend: Backend, clock: Callable[[], float]) -> None:
-        """Nothing was read yet."""
-        self._screen, self._clock = backend.screen, clock
+    def __init__(self, backend: Backend, clock: Callable[[], float], sent: float) -> None:
+        """Nothing was read yet; `sent` is when the last input was sent, which may yet move it."""
+        self._screen, self._clock, self._sent = backend.screen, clock, sent
         self._before: Rect | None = None
         self._moved = False
         # How many of the counted seconds this place has been reported for; since when, and when last.
@@ -58,7 +58,7 @@ class Stillness:
             self._rested += min(now - self._reported, _RAN)
         self._reported = now
         enough = _STILL_AGAIN if self._moved else _STILL
-        at_once = not self._moved and now - asked <= PROMPT and self.is_quiet(asked)
+        at_once = not self._moved and now - asked <= PROMPT and asked - self._sent >= _STILL and self.is_quiet(asked)
         if self._rested < enough and not at_once:
             return "moves"
         if not late or box is None or now - self._same >= _SAME or not self._changed_since(box, asked - _LATE):

@@ -44,6 +44,7 @@ class Watch:
         clock: Monotonic seconds.
         before: The screen's generation before what was sent since `catch_up`, as far as that is known.
         stop: Set from another thread to end the wait under way with `Interrupted`.
+        sent: When the last input was sent.
         keyed: When the last keys were sent that no application is known to have answered.
     """
 
@@ -59,6 +60,7 @@ class Watch:
         self._epoch = self._screen.epoch
         self._mark: int | None = None
         self.before: int = self._seen
+        self.sent: float = -math.inf
         self.keyed: float = -math.inf
 
     def check_stop(self) -> None:
