@@ -5,7 +5,7 @@ This module owns where an element is on the screen, and which window covers whic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deskhand._core.elements import Element, Elements, clean_text, role_names
 from deskhand._core.geometry import Point, Rect
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
         tuple[str, ...],
         int,
     ]
-    # What an element is made of: given as it was, it is made again.
-    _Basis: TypeAlias = tuple[_Given, Rect | None, Rect, tuple[Window, ...], str | None]
 
 TELLS_NOTHING = "its program exposes no accessibility tree"
 # What `rust/elements` reports of an application that did not answer.
@@ -47,33 +45,64 @@ _NONE = Point(0, 0)
 _ROUNDED = 2
 
 
-class ElementTree:
-    """Makes elements, and keeps those that applications report unchanged."""
+class _Around(NamedTuple):
+    """What an element is to those that are in it."""
 
-    __slots__ = ("_applications", "_raw", "_windows")
+    depth: int
+    ref: str | None
+    role: str
+    box: Rect | None
+    # What it shows of what is in it, and how far what its application says of places is off.
+    clip: Rect
+    off: Point
+    closed: bool
+
+
+class _Frame(NamedTuple):
+    """What holds for all that is in one window: how far places are off, and the windows above it."""
+
+    shift: Point
+    over: tuple[Window, ...]
+
+
+class _Made(NamedTuple):
+    """An element, and what it was made of."""
+
+    given: _Given
+    around: _Around
+    frame: _Frame
+    element: Element
+    within: _Around
+
+
+class ElementTree:
+    """Makes elements, and keeps those that are made of what they were made of before."""
+
+    __slots__ = ("_applications", "_made", "_screen", "_windows")
 
     def __init__(self) -> None:
         """Begin without elements."""
-        self._raw: dict[str, tuple[_Basis, Element]] = {}
+        self._made: dict[str, _Made] = {}
         self._applications: list[_Application] = []
         self._windows: list[Window] = []
+        self._screen = _Around(-1, None, "", None, Rect(0, 0, 0, 0), _NONE, closed=False)
 
     def clear(self) -> None:
         """Forget all elements."""
-        self._raw.clear()
+        self._made.clear()
 
     def has_no_size(self, ref: str) -> bool:
         """Whether an application reports an element without a size."""
-        area = self._raw[ref][0][0][2] if ref in self._raw else None
+        area = self._made[ref].given[2] if ref in self._made else None
         return area is not None and Rect(*area).empty
 
     def toolkit(self, ref: str) -> str:
         """What the toolkit of an element's application calls itself; empty where that is not known."""
-        return self._applications[self._raw[ref][0][0][0][2]][1] if ref in self._raw else ""
+        return self._applications[self._made[ref].given[0][2]][1] if ref in self._made else ""
 
     def is_silent(self, ref: str) -> bool:
         """Whether an element's application does not answer, so that what is known of it is out of date."""
-        return ref in self._raw and self._applications[self._raw[ref][0][0][0][2]][4] == _SILENT
+        return ref in self._made and self._applications[self._made[ref].given[0][2]][4] == _SILENT
 
     def make(
         self,
@@ -92,74 +121,84 @@ class ElementTree:
             windows: The windows of the desktop, the lowest first.
             screen: The whole screen.
         """
+        known = self._made
+        if screen != self._screen.clip or [each[:4] for each in applications] != [
+            each[:4] for each in self._applications
+        ]:
+            self._screen, known = self._screen._replace(clip=screen), {}
         self._windows, self._applications = windows, applications
-        raw: dict[str, tuple[_Basis, Element]] = {}
-        known = self._raw
-        elements: list[Element] = []
-        # Of the elements that the next one may be in: depth, reference, role, what it shows of what is in it, and how far what
-        # its application says of places is off.
-        above: list[tuple[int, str, str, Rect, Point]] = []
-        shift = _NONE
-        over: tuple[Window, ...] = ()
+        made: dict[str, _Made] = {}
+        # What the next one may be in.
+        above = [self._screen]
+        frame = _Frame(_NONE, ())
         for given in found:
-            (number, depth, place, role, states), (name, description, text, value), area, actions, hidden = given
+            number, depth, place, _, _ = given[0]
             ref = f"e{number}"
-            application, toolkit, _, pid, _ = applications[place]
-            while above and above[-1][0] >= depth:
+            while above[-1].depth >= depth:
                 above.pop()
-            _, parent, parent_role, clip, off = above[-1] if above else (0, None, "", screen, _NONE)
+            around, kept = above[-1], known.get(ref)
             if depth == 0:
-                shift, over = self._placed(pid, name, area, relative=toolkit == "GTK")
-            box = None if area is None else Rect(area[0] + shift.x, area[1] + shift.y, area[2], area[3])
-            if box is not None and (box.empty or area == (-1, -1, -1, -1) or box.x - shift.x == _NOWHERE):
-                box = None
-            if box is not None and parent is not None and (off != _NONE or role == _ROOT_PANE):
-                off = _off(role, box, raw[parent][1].box, off)
-                box = Rect(box.x + off.x, box.y + off.y, box.width, box.height)
-            if box is not None and parent is not None and toolkit == QT and _is_closed(raw[parent][1]):
-                box = None
-            seen = clip if box is None else box.intersect(clip)
-            basis = (given, box, seen, over, parent)
-            before = known.get(ref)
-            if before is not None and before[0] == basis:
-                element = before[1]
-            else:
-                aria, native = role_names(role, parent_role)
-                point = (
-                    None if box is None or seen.empty else Point(seen.x + seen.width // 2, seen.y + seen.height // 2)
-                )
-                shown = states_of(states)
-                if toolkit == QT and native in _LISTS and parent_role == "combobox" and point is not None:
-                    # It takes every click until it is closed, and Qt does not say so.
-                    shown |= {"modal"}
-                element = Element(
-                    ref=ref,
-                    role=aria,
-                    name=clean_text(name),
-                    description=clean_text(description),
-                    text=None if text is None else clean_text(text),
-                    value=value,
-                    states=shown,
-                    box=box,
-                    point=point,
-                    actions=tuple(clean_text(action) for action in actions),
-                    depth=depth,
-                    parent=parent,
-                    application=clean_text(application),
-                    pid=pid,
-                    covered_by=None if point is None else _covering(over, point),
-                    hidden=hidden,
-                    native_role=native,
-                )
-            raw[ref] = (basis, element)
-            elements.append(element)
-            if element.native_role in CLIPPING or (toolkit == QT and element.native_role in _CLIPPING_IN_QT):
-                clip = seen
-            elif element.native_role in UNCLIPPED:
-                clip = screen
-            above.append((depth, ref, element.role, clip, off))
-        self._raw = raw
-        return Elements(tuple(elements), tuple(self._left_out(applications)), version)
+                _, toolkit, _, pid, _ = applications[place]
+                frame = _Frame(*self._placed(pid, given[1][0], given[2], relative=toolkit == "GTK"))
+                if kept is not None and kept.frame == frame:
+                    frame = kept.frame
+            # Most of a tree is as it was, and then what is around an element is the same object, not only an equal one.
+            if kept is None or kept.around is not around or kept.frame is not frame or kept.given != given:
+                before, kept = kept, self._make(ref, given, around, frame)
+                if before is not None and before.within == kept.within:
+                    kept = kept._replace(within=before.within)
+            made[ref] = kept
+            above.append(kept.within)
+        self._made = made
+        elements = tuple([each.element for each in made.values()])
+        return Elements(elements, tuple(self._left_out(applications)), version)
+
+    def _make(self, ref: str, given: _Given, around: _Around, frame: _Frame) -> _Made:
+        (_, depth, place, role, states), (name, description, text, value), area, actions, hidden = given
+        application, toolkit, _, pid, _ = self._applications[place]
+        shift, off = frame.shift, around.off
+        box = None if area is None else Rect(area[0] + shift.x, area[1] + shift.y, area[2], area[3])
+        if box is not None and (box.empty or area == (-1, -1, -1, -1) or box.x - shift.x == _NOWHERE):
+            box = None
+        if box is not None and around.ref is not None and (off != _NONE or role == _ROOT_PANE):
+            off = _off(role, box, around.box, off)
+            box = Rect(box.x + off.x, box.y + off.y, box.width, box.height)
+        if toolkit == QT and around.closed:
+            box = None
+        seen = around.clip if box is None else box.intersect(around.clip)
+        aria, native = role_names(role, around.role)
+        point = None if box is None or seen.empty else Point(seen.x + seen.width // 2, seen.y + seen.height // 2)
+        shown = states_of(states)
+        if toolkit == QT and native in _LISTS and around.role == "combobox" and point is not None:
+            # It takes every click until it is closed, and Qt does not say so.
+            shown |= {"modal"}
+        element = Element(
+            ref=ref,
+            role=aria,
+            name=clean_text(name),
+            description=clean_text(description),
+            text=None if text is None else clean_text(text),
+            value=value,
+            states=shown,
+            box=box,
+            point=point,
+            actions=tuple(clean_text(action) for action in actions),
+            depth=depth,
+            parent=around.ref,
+            application=clean_text(application),
+            pid=pid,
+            covered_by=None if point is None else _covering(frame.over, point),
+            hidden=hidden,
+            native_role=native,
+        )
+        clip = around.clip
+        if native in CLIPPING or (toolkit == QT and native in _CLIPPING_IN_QT):
+            clip = seen
+        elif native in UNCLIPPED:
+            clip = self._screen.clip
+        # Qt 5 says of the items of a list that has not opened that they show, and a wrong place.
+        within = _Around(depth, ref, aria, box, clip, off, closed=native in _LISTS and box is None)
+        return _Made(given, around, frame, element, within)
 
     def _left_out(self, applications: list[_Application]) -> list[str]:
         said = [f"{one_line(name, _LONGEST_TITLE)!r}: {reason}" for name, _, _, _, reason in applications if reason]
@@ -188,11 +227,6 @@ class ElementTree:
         # A menu is a window that no window manager lists, and above all that it does.
         listed = _likeness(shown[at].rect, box) >= _SAME_WINDOW
         return Point(0, 0), tuple(shown[at + 1 :]) if listed else ()
-
-
-def _is_closed(around: Element) -> bool:
-    """Whether it is a list of Qt that has not opened: Qt 5 says of its items that they show, and a wrong place."""
-    return around.native_role in _LISTS and around.box is None
 
 
 def _likeness(one: Rect, other: Rect) -> float:
