@@ -1,10 +1,11 @@
-"""The same folders of tasks by Harbor's own runner and by `deskhand run`, with their oracles and with nothing done.
+"""The same folders of tasks by Harbor's own runner, in its containers and in ours, and by `deskhand run`.
 
     PYTHONPATH=tests python -m episodes.harbor_parity DIR --harbor 'HARBOR'
 
-writes the folders and both runs below DIR, which is new, and prints a table. HARBOR is the command of an installed `harbor`; it
-needs Python 3.12, Docker with `docker compose`, and DIR at the same path as the engine sees it. The tasks are made from the
-image `deskhand/minimal`.
+writes the folders and the runs below DIR, which is new, and prints a table: with the tasks' oracles, with nothing done, and
+with an agent of deskhand that types the solution in a terminal. HARBOR is the command of an installed `harbor`, in whose Python
+deskhand is installed too; it needs Python 3.12. For its own containers it needs `docker compose`, and DIR at the same path as
+the engine sees it: `--no-compose` leaves these out. The tasks are made from the image `deskhand/minimal`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from deskhand import Type
 from deskhand.episodes.record.reader import open_run
 from episodes.harbor_folders import write_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deskhand.episodes.play.episode import Episode
 
 # Of each task the instruction, the condition that its tests check, and its solution; the last two are lines of bash in /app.
 _TASKS = {
@@ -44,6 +52,8 @@ _TASKS = {
         "tr a-z A-Z <start.txt >done.txt",
     ),
 }
+_HERE, _AGENT = "deskhand.episodes.environments.harbor", "episodes.harbor_parity:type_solution"
+_NONE = ["--ek", "network=none"]
 _TEST = "#!/bin/bash\ncd /app\nif {}; then echo 1; else echo 0; fi >/logs/verifier/reward.txt\n"
 _TOML = 'version = "1.0"\n\n[agent]\ntimeout_sec = 60.0\n\n[verifier]\ntimeout_sec = 60.0\n'
 
@@ -62,11 +72,18 @@ def write_tasks(root: Path) -> Path:
     return root / "tasks"
 
 
-def by_harbor(command: list[str], tasks: Path, agent: str) -> dict[str, tuple[float, float]]:
+def type_solution(episode: Episode) -> None:
+    """An agent: it types the solution in a terminal."""
+    solution = next(solution for instruction, _, solution in _TASKS.values() if instruction in episode.instruction)
+    episode.desktop.start(["xterm", "-e", "bash", "--norc"])
+    episode.desktop.perform(Type(f"cd /app; {solution}; exit\n"), until=lambda _: not episode.desktop.windows.list())
+
+
+def by_harbor(command: list[str], tasks: Path, name: str, options: Sequence[str]) -> dict[str, tuple[float, float]]:
     """The reward and the seconds of each task by Harbor's runner."""
-    jobs = tasks.parent / f"harbor-{agent}"
+    jobs = tasks.parent / f"harbor-{name}"
     subprocess.run(
-        [*command, "run", "-q", "-y", "-p", str(tasks), "-a", agent, "-o", str(jobs), "-n", "1"],
+        [*command, "run", "-q", "-y", "-p", str(tasks), "-o", str(jobs), "-n", "1", *options],
         check=True,
         stdout=sys.stderr,
     )
@@ -80,7 +97,7 @@ def by_harbor(command: list[str], tasks: Path, agent: str) -> dict[str, tuple[fl
 
 def by_us(tasks: Path, agent: str) -> dict[str, tuple[float, float]]:
     """The score and the seconds of each task by `deskhand run`."""
-    out = tasks.parent / f"deskhand-{agent}"
+    out = tasks.parent / f"deskhand-{agent.rpartition(':')[2]}"
     command = [sys.executable, "-m", "deskhand", "run", f"harbor:{tasks}", "--agent", agent, "--out", str(out)]
     subprocess.run(command, check=False, stdout=sys.stderr)
     with open_run(out) as run:
@@ -92,16 +109,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--harbor", default="harbor", help="the command of Harbor's runner")
+    parser.add_argument("--no-compose", action="store_true", help="leave Harbor's own containers out")
     options = parser.parse_args()
     root = options.directory.resolve()
     root.mkdir(parents=True)
-    tasks = write_tasks(root)
-    print("| task | agent | Harbor's reward | its seconds | our score | our seconds |\n|---|---|---:|---:|---:|---:|")
-    for theirs, ours in (("oracle", "oracle"), ("nop", "nothing")):
-        there, here = by_harbor(shlex.split(options.harbor), tasks, theirs), by_us(tasks, ours)
+    tasks, harbor = write_tasks(root), shlex.split(options.harbor)
+    columns = ["Harbor's reward", "its seconds", "in our container", "its seconds", "our score", "our seconds"]
+    print("| task | agent |", " | ".join(columns), "|")
+    print("|---|---|", "---:|" * len(columns), sep="")
+    for agent, ours in (("oracle", "oracle"), ("nop", "nothing"), ("", "")):
+        runs: list[dict[str, tuple[float, float]]] = [{}]
+        if agent and not options.no_compose:
+            runs = [by_harbor(harbor, tasks, agent, ["-a", agent])]
+        given = ["-a", agent] if agent else ["-a", f"{_HERE}:DesktopAgent", "--ak", f"agent={_AGENT}"]
+        runs.append(by_harbor(harbor, tasks, f"{agent}-desktop", ["-e", f"{_HERE}:DesktopEnvironment", *_NONE, *given]))
+        runs.append(by_us(tasks, ours if agent else _AGENT))
         for task in sorted(_TASKS):
-            (reward, long), (score, short) = there[task], here[task]
-            print(f"| {task} | {ours} | {reward:g} | {long:.1f} | {score:g} | {short:.1f} |")
+            cells = [f"{run[task][0]:g} | {run[task][1]:.1f}" if run else " | " for run in runs]
+            print(f"| {task} | {ours if agent else 'types it'} |", " | ".join(cells), "|")
 
 
 if __name__ == "__main__":

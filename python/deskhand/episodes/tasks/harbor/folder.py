@@ -28,8 +28,10 @@ PREFIX = "harbor:"
 ENVIRONMENT, TESTS, SOLUTION = "environment", "tests", "solution"
 TEST_SCRIPT, SOLUTION_SCRIPT = "test.sh", "solve.sh"
 
-_TASK, _INSTRUCTION, _DOCKERFILE = "task.toml", "instruction.md", "Dockerfile"
-_COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
+DOCKERFILE = "Dockerfile"
+COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
+
+_TASK, _INSTRUCTION = "task.toml", "instruction.md"
 _LARGEST_TEXT = 1 << 18
 _MOST_FILES, _DEEPEST, _LARGEST_TREE = 20_000, 40, 1 << 30
 _PIECE = 1 << 20
@@ -190,11 +192,11 @@ def _read(folder: Path, name: str) -> Entry:
     parts = [each for each in (ENVIRONMENT, TESTS, SOLUTION) if os.path.lexists(folder / each)]
     digests = {part: _digest_of(folder / part, name) for part in parts}
     script = _decoded(_text(folder / TESTS / TEST_SCRIPT, name), TEST_SCRIPT, name)
-    compose = [f"{ENVIRONMENT}/{each}" for each in _COMPOSE if os.path.lexists(folder / ENVIRONMENT / each)]
+    compose = [f"{ENVIRONMENT}/{each}" for each in COMPOSE if os.path.lexists(folder / ENVIRONMENT / each)]
     if compose:
         file = replace(file, beyond=(*file.beyond, *compose))
     elif not file.image:
-        _text(folder / ENVIRONMENT / _DOCKERFILE, name)
+        _text(folder / ENVIRONMENT / DOCKERFILE, name)
     for part, text in ((_TASK, _text(folder / _TASK, name, LARGEST)), (_INSTRUCTION, instruction.encode())):
         digests[part] = hashlib.sha256(text).digest()
     solved = (folder / SOLUTION / SOLUTION_SCRIPT).is_file()

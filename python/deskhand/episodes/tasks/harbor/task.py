@@ -5,10 +5,8 @@ This module owns how the parts beside it are joined. What must never appear here
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
-import tempfile
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deskhand.desktop.access import bare
@@ -22,16 +20,14 @@ from deskhand.episodes.tasks.harbor.folder import (
     TEST_SCRIPT,
     TESTS,
     Entry,
-    digest_tree,
     find_entries,
-    pack_tree,
     slug,
 )
+from deskhand.episodes.tasks.harbor.image import build_image, image_name
 from deskhand.episodes.tasks.harbor.plan import KINDS, lacking_variables, network_of, notes, reasons, resolve_env
 from deskhand.episodes.tasks.harbor.rewards import LARGEST, score_of
 from deskhand.episodes.tasks.task import Grade, Resources, TaskLimits
-from deskhand.errors import LaunchFailed, TaskError
-from deskhand.launchers.docker.dressing import dress_image, kept_by, recipe_digest
+from deskhand.errors import TaskError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -40,8 +36,6 @@ if TYPE_CHECKING:
     from deskhand.episodes.tasks.harbor.taskfile import TaskFile
     from deskhand.machine.interface import CommandResult
 
-_REPOSITORY = "deskhand/harbor"
-_WRITABLE = ("/logs", "/tests", "/solution", "/root")
 _VERIFIER = "/logs/verifier"
 _FILES = ("reward.json", "reward.txt")
 # Harbor's agents have the time that a task gives them, and no limit of steps.
@@ -51,7 +45,7 @@ _MEMORY, _MOST_MEMORY = 512 << 20, 2 << 30
 _AROUND_TESTS = 120.0
 # A build waits for those of other tasks, and installs a desktop.
 _AROUND_BUILD = 2 * 3600.0
-_OUTPUT, _SHOWN, _LINE = 1 << 16, 300, 90
+_OUTPUT, _SHOWN = 1 << 16, 300
 # An agent may have left anything there.
 _CLEAR = 'chmod -fR u+rwX -- "$1"; find "$1" -mindepth 1 -delete && mkdir -p -- "$1"'
 
@@ -89,14 +83,8 @@ class HarborTask(ForeignTask):
         file = self._file()
         if found := reasons(file, self.entry.script, self.consent):
             raise TaskError(self.name, "; ".join(reason.text for reason in found))
-        try:
-            self._build(file)
-        except LaunchFailed as error:
-            cause = error.__cause__
-            if cause is not None and not 400 <= (getattr(cause, "status_code", None) or 0) < 500:
-                raise
-            tail = " | ".join(map(_brief, error.log_tail.splitlines()[-4:]))
-            raise TaskError(self.name, f"its image cannot be built: {tail or error.message}") from error
+        source = file.image or (self.entry.folder / ENVIRONMENT, dict(self.entry.digests)[ENVIRONMENT])
+        build_image(self.name, self.image, source, directory=file.directory, seconds=file.build_seconds)
 
     def instruction(self, parameters: Mapping[str, Any]) -> str:
         """Its `instruction.md`."""
@@ -146,19 +134,6 @@ class HarborTask(ForeignTask):
         if self.entry.file is None:
             raise TaskError(self.name, self.entry.broken)
         return self.entry.file
-
-    def _build(self, file: TaskFile) -> None:
-        limits: Any = {"directory": file.directory, "writable": _WRITABLE, "seconds": file.build_seconds}
-        if file.image:
-            dress_image(self.image, file.image, **limits)
-            return
-        folder = self.entry.folder / ENVIRONMENT
-        if digest_tree(folder, self.name) != dict(self.entry.digests)[ENVIRONMENT]:
-            raise TaskError(self.name, f"its {ENVIRONMENT} has changed since the run began", "begin another run")
-        with tempfile.TemporaryFile() as packed:
-            pack_tree(folder, self.name, packed, kept_by(folder))
-            packed.seek(0)
-            dress_image(self.image, packed, **limits)
 
     def _script(self, context: TaskContext, path: str, env: Mapping[str, str], seconds: float) -> CommandResult:
         """Run a script of the task where its commands run, with variables that no other program gets."""
@@ -235,26 +210,15 @@ def _described(entry: Entry, file: TaskFile, consent: Consent) -> dict[str, Any]
         "resources": Resources(memory=_MEMORY, most_memory=most, cpus=min(0.5, cpus), most_cpus=cpus),
         "network": network_of(file, consent)[0],
         "environment": resolve_env(file.env, consent),
-        "image": f"{_REPOSITORY}:{_image_digest(entry, file)}",
+        "image": image_name(file.image.encode() or dict(entry.digests)[ENVIRONMENT], file.directory),
         "ready_limit": file.build_seconds + _AROUND_BUILD,
         "evaluation_limit": file.test_seconds + _AROUND_TESTS,
     }
 
 
-def _image_digest(entry: Entry, file: TaskFile) -> str:
-    content = file.image.encode() if file.image else dict(entry.digests)[ENVIRONMENT]
-    whole = [recipe_digest(), content, file.directory.encode()]
-    return hashlib.sha256(b"\0".join(whole)).hexdigest()[:24]
-
-
 def _checked(name: str, doing: str, ended: CommandResult) -> None:
     if ended.exit_code != 0:
         raise TaskError(name, f"{doing} fails: {ended.stderr.strip()[:_SHOWN] or ended.outcome}")
-
-
-def _brief(line: str) -> str:
-    """A line of a build: the end of a command's line says how it ended."""
-    return line if len(line) <= _LINE else f"{line[: _LINE // 2]} ... {line[-_LINE // 2 :]}"
 
 
 def _tail(ended: CommandResult) -> str:
