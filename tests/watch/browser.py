@@ -55,6 +55,19 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
+# A note is there for five seconds, and on a busy machine that may be between two looks.
+_KEEP_TOASTS = """
+addEventListener("DOMContentLoaded", () => {
+  window.toasts = [];
+  const place = document.getElementById("toasts");
+  const keep = (changes) => {
+    for (const { addedNodes } of changes) for (const node of addedNodes) window.toasts.push(node.textContent);
+  };
+  if (place) new MutationObserver(keep).observe(place, { childList: true });
+});
+"""
+
+
 class Viewer:
     """A page that somebody has open, with what went wrong in it."""
 
@@ -69,6 +82,7 @@ class Viewer:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._console)
         page.on("dialog", self._dialog)
+        page.add_init_script(_KEEP_TOASTS)
         return page
 
     def open_beside(self, link: str) -> Page:
@@ -138,6 +152,14 @@ class Viewer:
 
     def wait_text(self, selector: str, text: str) -> None:
         self._until(lambda: text in self.text(selector), f"{text!r} in {selector}")
+
+    @property
+    def toasts(self) -> str:
+        """What the page has told for some seconds since it was loaded, also what is gone."""
+        return " | ".join(self.page.evaluate("window.toasts ?? []"))
+
+    def wait_toast(self, text: str) -> None:
+        self._until(lambda: text in self.toasts, f"{text!r} to be told")
 
     def wait_live(self, desktop: Desktop) -> None:
         """Wait for the picture."""

@@ -192,7 +192,7 @@ def test_the_clipboard_goes_both_ways(watched: tuple[deskhand.Desktop, Server], 
     viewer.wait_shown("#copy-dialog")
     assert viewer.page.input_value("#copy-text") == "from the desktop <i>"
     viewer.page.click("#copy-dialog button[value=copy]")
-    viewer.wait_text("#toasts", "Copied.")
+    viewer.wait_toast("Copied.")
     assert viewer.page.evaluate("navigator.clipboard.readText()") == "from the desktop <i>"
     viewer.hand_back()
 

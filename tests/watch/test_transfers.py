@@ -149,7 +149,7 @@ def test_pictures_of_other_types_become_png_and_text_comes_first(
     until(lambda: clipboard.read() == "a table", LIMIT, "the text")
     # What is no picture goes as the file that it is.
     viewer.page.evaluate(PASTE, [text_of(b"broken"), "broken.jpg", "image/jpeg", ""])
-    viewer.wait_text("#toasts", f"broken.jpg is on the desktop: {home}/Downloads/broken.jpg")
+    viewer.wait_toast(f"broken.jpg is on the desktop: {home}/Downloads/broken.jpg")
     assert (home / "Downloads/broken.jpg").read_bytes() == b"broken"
     assert clipboard.read() == "a table"
     viewer.hand_back()
@@ -175,7 +175,7 @@ def test_a_picture_of_an_application_is_copied(
             program.kill()
     assert viewer.text("#copied-size") == "700 × 500"
     viewer.page.click("#picture-dialog button[value=copy]")
-    viewer.wait_text("#toasts", "Copied.")
+    viewer.wait_toast("Copied.")
     copied = base64.b64decode(viewer.page.evaluate(_READ))
     assert np.array_equal(pixels_of(copied), pixels)
     viewer.hand_back()
@@ -197,13 +197,13 @@ def test_a_picture_is_kept_as_a_file_where_the_browser_does_not_copy(
             viewer.page.click(f"#picture-dialog button[value={choice}]")
         assert saved.value.suggested_filename == "clipboard.png"
         assert np.array_equal(pixels_of(saved.value.path().read_bytes()), pixels)
-    viewer.wait_text("#toasts", "does not let the page copy a picture")
+    viewer.wait_toast("does not let the page copy a picture")
     offer(desktop, "image/png", b"\x89PNG\r\n\x1a\n broken")
     viewer.page.click("#copy")
-    viewer.wait_text("#toasts", "the picture on the clipboard is no image/png")
+    viewer.wait_toast("the picture on the clipboard is no image/png")
     offer(desktop, "text/html", b"<b>")
     viewer.page.click("#copy")
-    viewer.wait_text("#toasts", "neither text nor a picture")
+    viewer.wait_toast("neither text nor a picture")
     viewer.hand_back()
 
 
@@ -222,13 +222,13 @@ def test_dropped_files_arrive_byte_for_byte(opened: Callable[..., Viewer], home:
             data = {"items": [], "files": [str(given), str(tmp_path / "folder")], "dragOperationsMask": 1}
             client.send("Input.dispatchDragEvent", {"type": kind, "x": x, "y": y, "data": data})
         arrived = home / "Downloads" / ("report (draft) (1).bin" if number else "report (draft).bin")
-        viewer.wait_text("#toasts", f"is on the desktop: {arrived}")
+        viewer.wait_toast(f"is on the desktop: {arrived}")
         assert arrived.read_bytes() == content
         assert arrived.stat().st_mode & 0o111 == 0
-    viewer.wait_text("#toasts", "folder is a folder")
+    viewer.wait_toast("folder is a folder")
     viewer.wait_text("#operations", f"copy in: the page -> {arrived} (3,000,001 bytes)")
     viewer.page.set_input_files("#files", [str(given)])
-    viewer.wait_text("#toasts", "report (draft) (2).bin")
+    viewer.wait_toast("report (draft) (2).bin")
     viewer.hand_back()
 
 
@@ -262,8 +262,8 @@ def test_what_is_too_large_is_told_and_not_sent(opened: Callable[..., Viewer], h
     viewer = opened("watch", "control")
     viewer.take()
     viewer.page.set_input_files("#files", [str(large), str(largest)])
-    viewer.wait_text("#toasts", "large.bin is not sent: it is larger than 32 MiB.")
-    viewer.wait_text("#toasts", "largest.bin is on the desktop")
+    viewer.wait_toast("large.bin is not sent: it is larger than 32 MiB.")
+    viewer.wait_toast("largest.bin is on the desktop")
     assert (home / "Downloads/largest.bin").stat().st_size == LARGEST
     assert not (home / "Downloads/large.bin").exists()
     viewer.hand_back()
@@ -277,7 +277,7 @@ def test_without_control_nothing_is_sent(opened: Callable[..., Viewer], home: Pa
     viewer.page.evaluate(PASTE, [text_of(b"x"), "unwanted.txt", "text/plain", ""])
     viewer.take()
     viewer.page.evaluate(DROP, [[text_of(b"x"), "wanted.txt"]])
-    viewer.wait_text("#toasts", "wanted.txt is on the desktop")
+    viewer.wait_toast("wanted.txt is on the desktop")
     assert not (home / "Downloads/unwanted.txt").exists()
     assert viewer.page.url == address
     viewer.hand_back()
@@ -303,8 +303,8 @@ def test_a_file_that_the_policy_asks_about_waits_for_the_answer(browser: Browser
             viewer.page.mouse.move(*viewer.at(123, 45 + len(name)))
             until(lambda name=name: desktop.pointer == (123, 45 + len(name)), LIMIT, "the pointer")
             viewer.page.locator(".question button", has_text=answer).click()
-        viewer.wait_text("#toasts", f"allowed.txt is on the desktop: {tmp_path}/Downloads/allowed.txt")
-        viewer.wait_text("#toasts", "denied.txt: the policy denies copy_in")
+        viewer.wait_toast(f"allowed.txt is on the desktop: {tmp_path}/Downloads/allowed.txt")
+        viewer.wait_toast("denied.txt: the policy denies copy_in")
         viewer.wait_text("#operations .denied .title", "denied.txt")
         assert [path.name for path in (tmp_path / "Downloads").iterdir()] == ["allowed.txt"]
         viewer.close()
@@ -325,7 +325,7 @@ def test_a_transfer_is_cancelled(opened: Callable[..., Viewer], home: Path) -> N
     viewer.page.click("#transfer button")
     viewer.wait_hidden("#transfer")
     viewer.page.evaluate(DROP, [[text_of(b"x"), "next.bin"]])
-    viewer.wait_text("#toasts", "next.bin is on the desktop")
+    viewer.wait_toast("next.bin is on the desktop")
     names = {path.name for path in (home / "Downloads").iterdir()}
     assert "next.bin" in names
     assert not names & {"held.bin", "waits.bin"}

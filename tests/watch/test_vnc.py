@@ -59,12 +59,12 @@ def test_what_vnc_cannot_take_is_told() -> None:
         viewer.wait_live(desktop)
         viewer.take()
         viewer.page.evaluate(DROP, [[text_of(b"x"), "a.txt"]])
-        viewer.wait_text("#toasts", "a.txt: vnc does not support the action 'taking files'")
+        viewer.wait_toast("a.txt: vnc does not support the action 'taking files'")
         viewer.page.evaluate(PASTE, [text_of(file_of(picture())), "image.png", "image/png", ""])
-        viewer.wait_text("#toasts", "The picture: ")
+        viewer.wait_toast("The picture: ")
         viewer.page.click("#copy")
-        viewer.wait_text("#toasts", "neither text nor a picture")
-        assert "clipboard.write_data" in viewer.text("#toasts")
+        viewer.wait_toast("neither text nor a picture")
+        assert "clipboard.write_data" in viewer.toasts
         viewer.hand_back()
         viewer.close()
         assert viewer.errors == []
