@@ -18,8 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harbor.agents.base import BaseAgent
-from harbor.environments.base import BaseEnvironment, ExecResult
+from harbor.environments.base import ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 
 from deskhand._native import __version__
@@ -44,6 +43,22 @@ if TYPE_CHECKING:
     from deskhand.desktop.desktop import Desktop
     from deskhand.episodes.tasks.context import TaskContext
 
+    # Harbor is not there where types are checked.
+    class BaseEnvironment:
+        """Harbor's."""
+
+        def __init__(self, *args: Any, **options: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+    class BaseAgent:
+        """Harbor's."""
+
+        def __init__(self, *args: Any, **options: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    from harbor.agents.base import BaseAgent
+    from harbor.environments.base import BaseEnvironment
+
 _FORM = "WIDTHxHEIGHT"
 # Harbor's own limits end what takes too long.
 _NO_LIMIT = 30 * 24 * 3600.0
@@ -56,7 +71,7 @@ _OURS = {None, "root", 0, "user", 1000}
 _SDKS = {"gemini": "google"}
 
 
-class DesktopEnvironment(BaseEnvironment):  # type: ignore[misc] # Harbor is not there where types are checked
+class DesktopEnvironment(BaseEnvironment):
     """A trial's container, with a desktop on top of the task's image.
 
     Everything runs as the desktop's user, without the rights of root, and most of the image is read-only. A task that asks for
@@ -242,7 +257,7 @@ class DesktopEnvironment(BaseEnvironment):  # type: ignore[misc] # Harbor is not
                 await asyncio.to_thread(shutil.copyfile, copy, target)
 
 
-class DesktopAgent(BaseAgent):  # type: ignore[misc] # as above
+class DesktopAgent(BaseAgent):
     """An agent of deskhand, which works on the desktop of a `DesktopEnvironment`.
 
     Args:
