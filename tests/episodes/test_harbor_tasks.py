@@ -522,7 +522,7 @@ def test_an_image_that_cannot_be_built_ends_only_its_episode(
 
 def test_what_cannot_run_takes_neither_an_image_nor_a_desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: Sequence[object] = []
-    monkeypatch.setattr("deskhand.episodes.tasks.harbor.image.dress_image", lambda *_, **__: built.append(1))  # type: ignore[attr-defined]
+    monkeypatch.setattr("deskhand.episodes.tasks.harbor.image.dress_image", lambda *_, **__: built.append(1))
     for name, parts in {"odd": {"toml": "agent = 1"}, "apt": {"test": "apt-get update\n"}}.items():
         result = tried(write_task(tmp_path, name, **parts), places := Places())
         assert (result["cause"], places.given, built) == (Cause.CANNOT_RUN, [], [])
