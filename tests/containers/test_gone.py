@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from containers.helpers import left
+from deskhand import DesktopLost
+from deskhand.launchers.docker.container_life import DEATH_LIMIT, ContainerLife
 from faults.gone import ANSWERS, ANSWERS_LOST, cut, examine
 from faults.helpers import until, within
 from faults.surface import Arguments
@@ -93,6 +96,28 @@ def test_a_connection_that_breaks(contained: Callable[..., Desktop], engine: Eng
     wrong = examine(desktop, arguments, ANSWERS_INSIDE, limit=LIMIT)
     assert not wrong, "\n".join(wrong)
     assert left(engine, runtime) == []
+
+
+def test_an_engine_that_learns_late_of_the_end(
+    contained: Callable[..., Desktop], engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy one says for seconds that the container runs, while all that was in it has ended."""
+    desktop, told, known = contained(), [], ContainerLife.state
+
+    def state(container: ContainerLife) -> tuple[bool, int, bool]:
+        found = known(container)
+        told.extend([] if found[0] else [time.monotonic()])
+        return (True, 0, False) if told and time.monotonic() - told[0] < 3 * DEATH_LIMIT else found
+
+    monkeypatch.setattr(ContainerLife, "state", state)
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(desktop.machine.read_file, "/dev/ptmx")
+        until(future.running, 10, "it to begin")
+        with pytest.raises(TimeoutError):
+            future.result(0.5)
+        _kill(engine, str(desktop.name))
+        with pytest.raises(DesktopLost, match="it was killed"):
+            future.result(60)
 
 
 @pytest.mark.parametrize("where", soaked(["here", "remote"], but=["here"]))

@@ -7,6 +7,7 @@ This module owns the meaning of how a container ends. What must never appear her
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deskhand.errors import DesktopLost
@@ -14,8 +15,6 @@ from deskhand.launchers.docker import cgroup
 from deskhand.launchers.docker.throttle import Throttle
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from deskhand.launchers.docker.display_slot import DisplaySlot
     from deskhand.launchers.docker.engine import Engine
 
@@ -24,7 +23,11 @@ _X_ENDED, _PART_ENDED, _X_ABSENT, _X_KILLED = 71, 72, 73, 74
 _KILLED = 137
 # Seconds that a container that lost its X server may take to end: a loss must be reported within a second.
 DEATH_LIMIT = 0.7
-# The same if its memory was used up: nothing in it gets on then, including what reports how it ended.
+# Seconds until the engine reports the end of a container whose first process has ended.
+_REPORT_LIMIT = 30.0
+# Of the flags in /proc/PID/stat: it is ending.
+_EXITING = 0x4
+# As `DEATH_LIMIT`, if its memory was used up: nothing in it gets on then, including what reports how it ended.
 _STARVED_LIMIT = 5.0
 
 
@@ -53,6 +56,8 @@ class ContainerLife:
         self.keeper: str | None = None
         self.doubt = ""
         self._memory_events: Path | None = None
+        # Its first process, where this machine's kernel shows it.
+        self._first: Path | None = None
 
     def __repr__(self) -> str:
         return f"<Container {self.name}>"
@@ -76,6 +81,7 @@ class ContainerLife:
         self._memory_events = cgroup.file_of(
             found["Id"], found["State"]["Pid"], "memory", "memory.oom_control", "memory.events"
         )
+        self._first = None if self._memory_events is None else Path(f"/proc/{found['State']['Pid']}")
         # All desktops of a container stand still together when its time is used up.
         cpus = found["HostConfig"].get("NanoCpus", 0) / 1e9
         if not 0 < cpus < self.engine.info["NCPU"]:
@@ -124,12 +130,23 @@ class ContainerLife:
         except (self.engine.errors.DockerException, OSError):
             return None
 
+    def _is_ending(self) -> bool:
+        """Whether its first process is ending or has ended: the kernel ends all others of the container then."""
+        if self._first is None:
+            return False
+        try:
+            fields = (self._first / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return True
+        return bool(int(fields[6]) & _EXITING)
+
     def _loss(self, limit: float) -> DesktopLost | None:
         begun = time.monotonic()
         try:
             with self.engine.impatient():
                 running, code, starved = self.state()
-                while running and time.monotonic() - begun < limit:
+                # On a busy machine the engine may learn of it seconds after its commands have ended with it.
+                while running and time.monotonic() - begun < (_REPORT_LIMIT if limit and self._is_ending() else limit):
                     time.sleep(0.01)
                     running, code, starved = self.state()
         except self.engine.errors.NotFound:
