@@ -111,7 +111,7 @@ def _flags(values: dict[str, str]) -> list[str]:
     return [f"--{name}={value}" for name, value in values.items()]
 
 
-def _forgotten(folder: Path) -> list[int]:
+def forgotten(folder: Path) -> list[int]:
     """What an engine that was killed while it started a container knows nothing of any more: who keeps that, and it."""
     parents: dict[int, int] = {}
     found = []
@@ -143,7 +143,7 @@ def own_daemon(engine: Engine) -> Iterator[Daemon]:
         if daemon.keeper is not None:
             daemon.keeper.terminate()
             daemon.keeper.wait(_STOP_LIMIT)
-        for pid in _forgotten(folder):
+        for pid in forgotten(folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for line in Path("/proc/self/mountinfo").read_text().splitlines()[::-1]:

@@ -237,8 +237,9 @@ def tls_breaking(server: Path, *, reset: bool, asked: bool) -> Iterator[str]:
 
 class _Old(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        body = b'{"Version": "19.03.15", "ApiVersion": "1.40", "MinAPIVersion": "1.12"}'
+        body = b"OK"
         self.send_response(200)
+        self.send_header("Api-Version", "1.40")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -51,7 +51,7 @@ def relay(engine: Engine, runtime: Path, tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_is_only_asked_is_asked_again(relay: Relay, image: str) -> None:
     relay.trouble(500, r"^GET .*/info", 3)
     relay.trouble(503, r"^GET .*/containers/json")
-    relay.trouble("drop", r"^GET /version", 2)
+    relay.trouble("drop", r"^GET /_ping", 2)
     relay.trouble("lose", r"^GET .*/networks")
     with deskhand.launch("docker", image=image) as desktop:
         relay.trouble(500, r"^GET .*/logs", 2)
@@ -124,10 +124,10 @@ def test_an_engine_that_is_always_in_trouble(relay: Relay, image: str, engine: E
     # Who is told only what is known soon does not wait for it.
     relay.troubles.clear()
     asked = connect_engine()
-    relay.trouble(500, r"^GET .*/_ping", 1000)
+    relay.trouble(500, r"^GET /v.*/_ping", 1000)
     with asked.impatient(), within(1.0, "one question"), pytest.raises(asked.errors.APIError):
         asked.api.ping()
-    assert relay.count(r"^GET .*/_ping") == 1
+    assert relay.count(r"^GET /v.*/_ping") == 1
     asked.close()
 
 
@@ -169,7 +169,7 @@ def test_a_killed_driver_leaves_nothing_though_the_engine_was_away(
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as driver:
         assert driver.stdout is not None
         assert driver.stdout.readline() == b"1\n"
-        relay.trouble(400, "^GET /version", 2)
+        relay.trouble(400, "^GET /_ping", 2)
         driver.kill()
     until(lambda: relay.troubles[0].times == 0, REMOVED_LIMIT, "its guard's attempts")
     until(lambda: left(engine, runtime) == [], REMOVED_LIMIT, "nothing to be left")

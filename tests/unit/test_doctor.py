@@ -140,7 +140,7 @@ def test_a_healthy_machine() -> None:
         ),
         ({"fonts": Fonts(3, 0, 1, ("emoji",))}, "fonts for CJK", OK, "Chinese, Japanese and Korean", ""),
         ({"fonts": Fonts(3, 0, 1, ("emoji",))}, "fonts for emoji", WARN, "no font has emoji", "noto-color-emoji"),
-        ({"docker": None, "debootstrap": None}, "containers", OK, "only desktops in containers need an engine", ""),
+        ({"docker": None, "debootstrap": None}, "containers", OK, "only desktops in containers need one", ""),
         ({"debootstrap": None}, "containers", WARN, "no image can be built", "apt-get install debootstrap"),
         ({"display": DisplayFacts(":9", "lacks XTEST", (), None)}, "display :9", FAIL, "lacks XTEST", ""),
         ({"display": DisplayFacts(":9", "", ("slower",), "us")}, "display :9", WARN, "slower", "same machine"),

@@ -128,7 +128,7 @@ class PinnedSocket:
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
             raise self._refused(f"it is {kind}, not a socket", "give the path of the socket itself")
         if owner not in {None, found.st_uid}:
-            hint = "engines that give a container other users (rootless, userns-remap) are not supported"
+            hint = "engines that give a container other users (rootless Docker, userns-remap) are not supported"
             raise self._refused(f"the socket belongs to user {found.st_uid}, not {owner}", hint)
         if container is not None:
             self._prove_peer(found.st_uid, container)

@@ -206,7 +206,7 @@ def _judge_fonts(fonts: Fonts | None) -> list[Check]:
 def _judge_containers(docker: str | None, debootstrap: str | None) -> Check:
     name = "containers"
     if docker is None:
-        return Check(name, State.OK, "Docker's program is not installed; only desktops in containers need an engine")
+        return Check(name, State.OK, "neither Docker nor Podman is installed; only desktops in containers need one")
     if debootstrap is None:
         detail = "debootstrap is not installed: where no registry can be reached, no image can be built"
         return Check(name, State.WARN, detail, "apt-get install debootstrap")

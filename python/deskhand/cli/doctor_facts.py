@@ -93,7 +93,7 @@ class Facts:
         sockets_writable: Whether this user may make sockets in it, or make the directory itself.
         runtime: The runtime directory; empty when there is a problem.
         runtime_problem: Why there is none.
-        docker: Path of Docker's program.
+        docker: Path of the program of Docker, or of Podman.
         debootstrap: Path of debootstrap.
         display: The chosen desktop's display, when one was chosen.
     """
@@ -194,7 +194,7 @@ def probe(system: System, target: Target | None = None) -> Facts:
         sockets_writable=os.access(where, os.W_OK | os.X_OK),
         runtime=runtime,
         runtime_problem=problem,
-        docker=system.which("docker"),
+        docker=system.which("docker") or system.which("podman"),
         # Where it is installed is not on every user's PATH.
         debootstrap=system.which("debootstrap") or system.which("/usr/sbin/debootstrap"),
         display=_probe_display(system, target) if target is not None else None,

@@ -24,6 +24,9 @@ PROXY_IMAGE = "deskhand/proxy"
 STAGES = ("minimal", "desktop", "osworld")
 """The images of desktops that `deskhand image build` builds, each as `deskhand/` and its name."""
 
+KEPT_USER = {"UsernsMode": "keep-id"}
+"""Of rootless Podman: the user in the container is the same one on this machine, and must own the X socket."""
+
 _LOG_BYTES = "1m"
 
 
@@ -63,7 +66,7 @@ def confined(
         read_only=True,
         tmpfs=dict(tmpfs),
         cap_drop=["ALL"],
-        security_opt=["no-new-privileges:true", f"seccomp={_seccomp()}"],
+        security_opt=["no-new-privileges:true", f"seccomp={_seccomp(engine)}"],
         pids_limit=processes,
         mem_limit=memory,
         memswap_limit=memory,
@@ -74,7 +77,7 @@ def confined(
         log_config={"Type": "json-file", "Config": {"max-size": _LOG_BYTES, "max-file": "1"}},
         **more,
     )
-    return made
+    return made | (KEPT_USER if engine.is_rootless else {})
 
 
 def create(
@@ -112,7 +115,8 @@ def create(
                 image,
                 name=name,
                 user=f"{user[0]}:{user[1]}",
-                environment=dict(environment or {}),
+                # Podman removes no variable of an image: an empty one says no likewise.
+                environment={k: "" if v is None and engine.is_podman else v for k, v in (environment or {}).items()},
                 labels=dict(labels),
                 detach=True,
                 host_config=host_config,
@@ -160,6 +164,12 @@ def _origin(image: str) -> str:
     return f"build it, or get it with `docker pull {image}`"
 
 
-def _seccomp() -> str:
-    text = (resources.files("deskhand.launchers.docker") / "image" / "seccomp.json").read_text()
-    return json.dumps(json.loads(text), separators=(",", ":"))
+def _seccomp(engine: Engine) -> str:
+    """The value of the option that names the filter of system calls.
+
+    Docker takes the text of a profile, and Podman the path of a file on its machine.
+    """
+    profile = resources.files("deskhand.launchers.docker") / "image" / "seccomp.json"
+    if not engine.is_podman:
+        return json.dumps(json.loads(profile.read_text()), separators=(",", ":"))
+    return str(profile)

@@ -249,7 +249,8 @@ class Container(ContainerCommands):
         details = memory.get("stats", {})
         # The first is the name in version 1 of cgroups, the second in version 2.
         dropped = details.get("total_inactive_file", details.get("inactive_file", 0))
-        most = pids.get("limit")
+        # Podman counts them, and does not repeat their limit.
+        most = pids.get("limit") or self.inspect()["HostConfig"]["PidsLimit"]
         return Usage(
             memory=max(0, memory["usage"] - dropped),
             memory_limit=memory["limit"],

@@ -36,13 +36,14 @@ _patient = ContextVar("_patient", default=True)
 _REACH_LIMIT = 10.0
 # Docker 20.10: the options for networks and limits exist since then.
 _OLDEST = (1, 41)
+_FEATURES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processors"}
+_CONTROLLERS = {"memory": "memory", "pids": "processes", "cpu": "processors"}
 _FORBIDDEN = (
-    "you may not use the engine's socket: run `sudo usermod -aG docker $USER` and log in again, or use an engine of "
-    "your own (rootless)"
+    "you may not use the engine's socket: run `sudo usermod -aG docker $USER` and log in again, or use rootless Podman"
 )
 _ABSENT = (
     "start it (`sudo systemctl start docker`), install it (`sudo apt-get install docker.io`), or name another one "
-    "with DOCKER_HOST"
+    "with DOCKER_HOST, such as Podman's: unix:///run/podman/podman.sock"
 )
 _UNREACHED = "check host and port of DOCKER_HOST (or of the context), and that its engine listens there"
 _REFUSED = "it does not take our certificate: use a cert.pem and key.pem that its authority has signed"
@@ -74,13 +75,17 @@ class Engine:
         api: `docker.APIClient`.
         errors: `docker.errors`.
         address: The engine's address.
+        is_podman: Whether it is Podman, which differs from Docker in a few requests.
     """
 
-    def __init__(self, api: Any, errors: Any, address: Address, tunnel: Tunnel | None = None) -> None:
+    def __init__(
+        self, api: Any, errors: Any, address: Address, tunnel: Tunnel | None = None, *, is_podman: bool = False
+    ) -> None:
         """Use `connect_engine`."""
         self.api = api
         self.errors = errors
         self.address = address
+        self.is_podman = is_podman
         self._tunnel = tunnel
 
     @functools.cached_property
@@ -94,6 +99,30 @@ class Engine:
     def is_local(self) -> bool:
         """Whether its containers' files and sockets are on this machine, judging by its address."""
         return self.address.is_local
+
+    @functools.cached_property
+    def _podman(self) -> dict[str, Any]:
+        """What Podman says of its machine, beyond what Docker's API has a place for."""
+        with self.translated("Podman"):
+            answer = self.api.get(f"{self.api.base_url}/v4.0.0/libpod/info")
+            answer.raise_for_status()
+            found: dict[str, Any] = answer.json()["host"]
+        return found
+
+    @property
+    def is_rootless(self) -> bool:
+        """Whether it is Podman without root's rights: it runs containers in a user namespace."""
+        return self.is_podman and bool(self._podman["security"]["rootless"])
+
+    @property
+    def unlimited(self) -> list[str]:
+        """What it cannot limit."""
+        if self.is_podman:
+            # It says that it has all limits, and leaves them out with a warning where the control groups are not its own.
+            return [
+                what for controller, what in _CONTROLLERS.items() if controller not in self._podman["cgroupControllers"]
+            ]
+        return [what for feature, what in _FEATURES.items() if not self.info.get(feature)]
 
     def impatient(self) -> contextlib.AbstractContextManager[None]:
         """In this block no request is repeated, for callers that need an answer soon."""
@@ -163,14 +192,16 @@ def connect_engine(timeout: float = _TIMEOUT, environment: Mapping[str, str] | N
             tunnel = Tunnel(address.url, whole, _REACH_LIMIT)
         else:
             _knock(address)
-        return Engine(_client(docker, address, tunnel, timeout), docker.errors, address, tunnel)
+        api, is_podman = _client(docker, address, tunnel, timeout)
+        return Engine(api, docker.errors, address, tunnel, is_podman=is_podman)
     except BaseException:
         if tunnel is not None:
             tunnel.close()
         raise
 
 
-def _client(docker: Any, address: Address, tunnel: Tunnel | None, timeout: float) -> Any:
+def _client(docker: Any, address: Address, tunnel: Tunnel | None, timeout: float) -> tuple[Any, bool]:
+    """The SDK's client of an engine, and whether that is Podman."""
     url = address.url if tunnel is None else f"unix://{tunnel.socket}"
     awaited = "the Docker engine" if address.is_local else f"the Docker engine {address.url}"
 
@@ -190,9 +221,9 @@ def _client(docker: Any, address: Address, tunnel: Tunnel | None, timeout: float
         # A far machine that refuses would do so again.
         patience = contextlib.nullcontext() if address.is_local else _impatient()
         with patience, contextlib.closing(made(".".join(map(str, _OLDEST)))) as probe:
-            version = str(probe.version(api_version=False)["ApiVersion"])
+            version, is_podman = _ping(docker, probe, timeout)
         if tuple(map(int, version.split("."))) >= _OLDEST:
-            return made(version)
+            return made(version), is_podman
     except docker.errors.TLSParameterError as error:
         needed = f"{address.certificates} must have ca.pem, cert.pem and key.pem"
         raise LaunchFailed(awaited, 0.0, "", f"{needed}: copy them there, or set DOCKER_CERT_PATH") from error
@@ -210,6 +241,17 @@ def _client(docker: Any, address: Address, tunnel: Tunnel | None, timeout: float
         raise LaunchFailed(awaited, 0.0, text, hint) from error
     hint = f"its API is {version}, {'.'.join(map(str, _OLDEST))} is needed: update it to Docker 20.10 or newer"
     raise LaunchFailed(awaited, 0.0, "", hint)
+
+
+def _ping(docker: Any, api: Any, timeout: float) -> tuple[str, bool]:
+    """The version of an engine's API, and whether the engine is Podman."""
+    # In answer to /version Podman asks its runtime, which takes 0.1 s.
+    answer = api.get(f"{api.base_url}/_ping", timeout=timeout)
+    if not answer.ok:
+        raise docker.errors.APIError(answer.text, answer, answer.text)
+    if (version := answer.headers.get("Api-Version")) is None:
+        raise docker.errors.DockerException("its answer names no version of the API: it is no engine")
+    return str(version), "Libpod-Api-Version" in answer.headers
 
 
 def _tls(docker: Any, address: Address) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import socket
 import ssl
 import struct
@@ -29,7 +30,8 @@ _START_HINTS = {
 
 # The streams of a frame.
 OUT, ERR = 1, 2
-REFUSED = b"OCI runtime exec failed"
+# How the report of Docker, and of Podman, begins that a command could not be started.
+_REFUSAL = re.compile(rb"OCI runtime exec failed|Error: .*\bOCI ")
 _FRAME = struct.Struct(">BxxxL")
 PIECE = 1 << 16
 LOG_TAIL = 4000
@@ -163,7 +165,7 @@ class Exec:
         """
         # Such a command has an exit code too, and the reason as its output. For one that ended at once, the engine may have no
         # number yet.
-        if not self._started and output.startswith(REFUSED):
+        if not self._started and is_refusal(output):
             reason = output.decode("utf-8", "replace").strip()
             raise ShellError(self._program, reason, start_hint(reason))
 
@@ -227,7 +229,7 @@ class ContainerSession:
         while not self._exec.ended:
             if found := list(self._exec.frames(_LONG)):
                 if len(self._said) < LOG_TAIL:
-                    self._said += b"".join(data for kind, data in found if kind == OUT)[:LOG_TAIL]
+                    self._said += b"".join(data for _, data in found)[:LOG_TAIL]
                 return found
         self._over.set()
         return []
@@ -256,6 +258,11 @@ class ContainerSession:
     def close(self) -> None:
         """See `Session.close`."""
         self._exec.close()
+
+
+def is_refusal(output: bytes) -> bool:
+    """Whether the output of a command is the engine's report that it could not be started."""
+    return _REFUSAL.match(output) is not None
 
 
 def start_hint(reason: str) -> str:

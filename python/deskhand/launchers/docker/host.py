@@ -37,7 +37,6 @@ _LEASE_LIMIT = 10.0
 _EXIT_POLL = 0.1
 # A busy engine has taken more than 15 s to make a container: an interrupted launch leaves that wait to the guard.
 _UNANSWERED_LIMIT = 5.0
-_FEATURES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processors"}
 
 
 @dataclass
@@ -150,6 +149,8 @@ def _engine_for(spec: ContainerSpec, displays: int) -> tuple[Engine, bool]:
             _check_mount(mount, sockets, remote=remote)
         if remote:
             _check_remote(spec, displays)
+        if engine.is_podman:
+            _check_podman(spec, displays, remote=remote)
         _check_engine(engine)
         _clear_up(engine)
     except BaseException:
@@ -166,6 +167,17 @@ def _check_remote(spec: ContainerSpec, displays: int) -> None:
         raise ActionError(f"the list of hosts cannot be verified on another machine: {hint}")
 
 
+def _check_podman(spec: ContainerSpec, displays: int, *, remote: bool) -> None:
+    """Refuse what is not as safe, or not as well told, as with Docker."""
+    if remote:
+        hint = "it takes the filter of system calls as a file of its own machine only: use Docker there"
+        raise LaunchFailed("Podman on another machine", 0.0, "", hint)
+    if displays:
+        raise ActionError("several desktops cannot share a container of Podman: use displays=1, or Docker")
+    if not isinstance(spec.network, str):
+        raise ActionError("a list of hosts needs Docker's networks: use network='none' or 'bridge', or Docker")
+
+
 def _check_network(network: str | Sequence[str]) -> tuple[AllowedHost, ...]:
     """The hosts that may be reached; none for a whole network."""
     if not isinstance(network, str):
@@ -179,7 +191,7 @@ def _check_network(network: str | Sequence[str]) -> tuple[AllowedHost, ...]:
 
 def _check_engine(engine: Engine) -> None:
     """Refuse an engine that would silently leave out a limit."""
-    missing = [what for feature, what in _FEATURES.items() if not engine.info.get(feature)]
+    missing = engine.unlimited
     if not any("name=seccomp" in option or option == "seccomp" for option in engine.info.get("SecurityOptions", [])):
         missing.append("system calls (seccomp)")
     if missing:
@@ -233,7 +245,8 @@ def _prepare(host: ContainerHost) -> None:
 def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> str:
     spec, engine = host.spec, host.engine
     limits, times = spec.share, max(1, displays)
-    owner = f"uid={spec.numbers[0]},gid={spec.numbers[1]}"
+    # Podman refuses the numbers, and takes those of the container's user instead.
+    owner = "U,notmpcopyup" if engine.is_podman else f"uid={spec.numbers[0]},gid={spec.numbers[1]}"
     binds: dict[str, dict[str, str]] = {}
     environment = spec.environment
     # The hosts that may be reached are behind the network of an enclosure.
@@ -260,7 +273,9 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
     if displays:
         environment["DESKHAND_DISPLAYS"] = str(displays)
     options["binds"] = binds
-    options["shm_size"] = limits.shared_memory * times
+    options["shm_size"] = shared_memory = limits.shared_memory * times
+    # Podman keeps its own from one start of a container to the next.
+    shared = {"/dev/shm": f"size={shared_memory},mode=1777"} if engine.is_podman else {}  # noqa: S108
     host_config = confined(
         engine,
         memory=limits.memory * times,
@@ -271,6 +286,7 @@ def _create(host: ContainerHost, labels: Mapping[str, str], displays: int) -> st
             "/run": f"size={(64 << 20) * times},mode=0755,{owner}",
             # Programs that people download or build are run from here.
             HOME: f"size={limits.home * times},mode=0700,exec,{owner}",
+            **shared,
         },
         **options,
     )

@@ -5,18 +5,20 @@ This module owns the build and the list of checks, which tests run. What must ne
 
 from __future__ import annotations
 
+import contextlib
 import io
 import posixpath
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deskhand.errors import ActionError, AuthFailed, ConnectFailed, LaunchFailed
-from deskhand.launchers.docker.confinement import STAGES, made_from
+from deskhand.launchers.docker.confinement import KEPT_USER, STAGES, made_from
 from deskhand.launchers.docker.engine import ROOM_HINT, connect_engine
 from deskhand.launchers.docker.launch import launch_docker
 from deskhand.launchers.docker.leftovers import own_labels, remove_container
@@ -33,6 +35,9 @@ BASE = "debian:bookworm-slim"
 _LONGEST_RECORD = 4 << 20
 _LOG_LINES = 30
 _SHELL_LIMIT = 60.0
+_SHOWN = 200
+# Seconds without an answer of a registry.
+_PULL_LIMIT = 60.0
 _PACKAGES = "/usr/local/lib/deskhand/packages"
 
 
@@ -74,12 +79,17 @@ def build_image(
         raise ActionError(f"there is no stage {stage!r}: {' or '.join(STAGES)}")
     engine = connect_engine(timeout=3600)
     try:
-        _ensure_base(tell)
+        _ensure_base(engine, tell)
         # First, because the engine makes all stages before the requested one anyway.
         _build(engine, "proxy", "deskhand/proxy", tell)
         name = name or f"deskhand/{stage}"
         before = _identity(engine, name)
         _build(engine, stage, name, tell)
+        if engine.is_rootless:
+            # It copies the files for the user's number at the first start, which would take a launch's time.
+            tell(f"{name} is made ready for this user")
+            with _unstarted(engine, name, f"the image {name}", host_config=KEPT_USER):
+                pass
         if before is not None and before != _identity(engine, name):
             for line in _compare(engine, before, name):
                 tell(line)
@@ -117,28 +127,36 @@ def recorded_packages(image: str) -> dict[str, str]:
         engine.close()
 
 
-def _recorded(engine: Engine, image: str) -> dict[str, str]:
-    # A file is read from a container. If this process is killed meanwhile, the next launch finds this lock free.
+@contextlib.contextmanager
+def _unstarted(engine: Engine, image: str, what: str, **options: object) -> Iterator[str]:
+    """A container that only exists: its files can be read."""
+    # If this process is killed meanwhile, the next launch finds this lock free.
     directory = runtime_directory.private_directory()
     made = ""
     try:
-        what = f"the record of packages in {image}"
         with runtime_directory.hold(directory), made_from(engine, image), engine.translated(what):
-            made = engine.api.create_container(image, labels=own_labels(directory), command=["none"])["Id"]
-            pieces, _ = engine.api.get_archive(made, _PACKAGES)
-            packed = bytearray()
-            for piece in pieces:
-                packed += piece
-                if len(packed) > _LONGEST_RECORD:
-                    hint = "use an image of `deskhand image build`, or one made from it"
-                    raise LaunchFailed(what, 0.0, "", f"it is too long: {hint}")
-            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-                file = archive.extractfile(posixpath.basename(_PACKAGES))
-                lines = (file.read() if file is not None else b"").decode().splitlines()
+            labels = own_labels(directory)
+            made = engine.api.create_container(image, labels=labels, command=["none"], **options)["Id"]
+            yield made
     finally:
         if made:
             remove_container(engine, made)
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _recorded(engine: Engine, image: str) -> dict[str, str]:
+    what = f"the record of packages in {image}"
+    with _unstarted(engine, image, what) as made:
+        pieces, _ = engine.api.get_archive(made, _PACKAGES)
+        packed = bytearray()
+        for piece in pieces:
+            packed += piece
+            if len(packed) > _LONGEST_RECORD:
+                hint = "use an image of `deskhand image build`, or one made from it"
+                raise LaunchFailed(what, 0.0, "", f"it is too long: {hint}")
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            file = archive.extractfile(posixpath.basename(_PACKAGES))
+            lines = (file.read() if file is not None else b"").decode().splitlines()
     return {f"{name}:{kind}": version for name, version, kind in (line.split() for line in lines)}
 
 
@@ -159,7 +177,7 @@ def _build(engine: Engine, stage: str, name: str, tell: Callable[[str], object])
         for message in steps:
             text = message.get("stream", "").rstrip()
             lines += text.splitlines()
-            if text.startswith("Step "):
+            if text[:5].upper() == "STEP ":
                 tell(text.splitlines()[0][:120])
             # Its last message: read on to the end, so that the connection is free again.
             failed = failed or message.get("error", "").strip()
@@ -168,11 +186,36 @@ def _build(engine: Engine, stage: str, name: str, tell: Callable[[str], object])
         raise LaunchFailed(f"the image {name}", 0.0, "\n".join(lines[-_LOG_LINES:]), hint)
 
 
-def _ensure_base(tell: Callable[[str], object]) -> None:
+def _ensure_base(engine: Engine, tell: Callable[[str], object]) -> None:
+    what = f"the image {BASE}"
+    if _identity(engine, BASE) is not None:
+        return
     tell(f"Base image {BASE}: pulled, or made from Debian's packages")
-    made = subprocess.run(["bash", str(context() / "base"), BASE], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        raise LaunchFailed(f"the image {BASE}", 0.0, made.stderr, "it can neither be pulled nor built here")
+    if (reason := _pull_base(what)) == "":
+        return
+    tell(f"No registry has it ({reason[:_SHOWN]}): it is made, which takes a minute")
+    with tempfile.TemporaryDirectory(prefix="deskhand-") as directory:
+        archive = str(Path(directory, "base.tar"))
+        made = subprocess.run(["bash", str(context() / "base"), archive], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            raise LaunchFailed(what, 0.0, made.stderr, "it can neither be pulled nor built here")
+        with engine.translated(what):
+            # Podman does not read a tag of its own.
+            engine.api.import_image(archive, repository=BASE, changes='CMD ["bash"]')
+
+
+def _pull_base(what: str) -> str:
+    """Pull the base; returns why that failed, and nothing if it did not."""
+    engine = connect_engine(timeout=_PULL_LIMIT)
+    repository, _, tag = BASE.partition(":")
+    try:
+        with engine.impatient(), engine.translated(what):
+            messages = list(engine.api.pull(repository, tag=tag, stream=True, decode=True))
+    except LaunchFailed as error:
+        return str(error.__cause__)
+    finally:
+        engine.close()
+    return next((str(message["error"]) for message in messages if "error" in message), "")
 
 
 def check_image(image: str, *, against: str | None = None) -> list[Finding]:

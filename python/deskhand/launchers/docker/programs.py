@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deskhand.errors import BackendError, DeskhandTimeout, LaunchFailed, ShellError
 from deskhand.launchers.docker.container_commands import LIBRARY
-from deskhand.launchers.docker.exec import REFUSED, Exec, first_line, start_hint
+from deskhand.launchers.docker.exec import Exec, first_line, is_refusal, start_hint
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
 from deskhand.machine.program import Program
@@ -54,7 +54,7 @@ class ContainerPrograms:
         )
         line = first_line(command)
         if not line.isdigit():
-            if not line or line.startswith(REFUSED):
+            if not line or is_refusal(line):
                 self._container.raise_if_dying()
             reason = line.decode("utf-8", "replace")
             raise ShellError(argv[0], reason or "it did not report its start", start_hint(reason))
