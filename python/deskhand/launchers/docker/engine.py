@@ -36,8 +36,8 @@ _patient = ContextVar("_patient", default=True)
 _REACH_LIMIT = 10.0
 # Docker 20.10: the options for networks and limits exist since then.
 _OLDEST = (1, 41)
-_FEATURES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processors"}
-_CONTROLLERS = {"memory": "memory", "pids": "processes", "cpu": "processors"}
+# What Docker says of the controllers of control groups that it may use.
+_FEATURES = {"memory": "MemoryLimit", "pids": "PidsLimit", "cpu": "CpuCfsQuota"}
 _FORBIDDEN = (
     "you may not use the engine's socket: run `sudo usermod -aG docker $USER` and log in again, or use rootless Podman"
 )
@@ -90,39 +90,25 @@ class Engine:
 
     @functools.cached_property
     def info(self) -> dict[str, Any]:
-        """The engine's description of itself and its machine."""
+        """The engine's description of itself and its machine, in Docker's words."""
         with self.translated("the Docker engine"):
-            found: dict[str, Any] = self.api.info()
-        return found
+            if not self.is_podman:
+                found: dict[str, Any] = self.api.info()
+                return found
+            # What it tells Docker's clients takes it 0.8 s more, and claims limits that it leaves out with a warning.
+            answer = self.api.get(f"{self.api.base_url}/v4.0.0/libpod/info")
+            answer.raise_for_status()
+        return _in_dockers_words(answer.json()["host"])
+
+    @property
+    def is_rootless(self) -> bool:
+        """Whether it is Podman without root's rights: it runs containers in a user namespace."""
+        return self.is_podman and "name=rootless" in self.info["SecurityOptions"]
 
     @property
     def is_local(self) -> bool:
         """Whether its containers' files and sockets are on this machine, judging by its address."""
         return self.address.is_local
-
-    @functools.cached_property
-    def _podman(self) -> dict[str, Any]:
-        """What Podman says of its machine, beyond what Docker's API has a place for."""
-        with self.translated("Podman"):
-            answer = self.api.get(f"{self.api.base_url}/v4.0.0/libpod/info")
-            answer.raise_for_status()
-            found: dict[str, Any] = answer.json()["host"]
-        return found
-
-    @property
-    def is_rootless(self) -> bool:
-        """Whether it is Podman without root's rights: it runs containers in a user namespace."""
-        return self.is_podman and bool(self._podman["security"]["rootless"])
-
-    @property
-    def unlimited(self) -> list[str]:
-        """What it cannot limit."""
-        if self.is_podman:
-            # It says that it has all limits, and leaves them out with a warning where the control groups are not its own.
-            return [
-                what for controller, what in _CONTROLLERS.items() if controller not in self._podman["cgroupControllers"]
-            ]
-        return [what for feature, what in _FEATURES.items() if not self.info.get(feature)]
 
     def impatient(self) -> contextlib.AbstractContextManager[None]:
         """In this block no request is repeated, for callers that need an answer soon."""
@@ -154,6 +140,18 @@ class Engine:
         self.api.close()
         if self._tunnel is not None:
             self._tunnel.close()
+
+
+def _in_dockers_words(host: Mapping[str, Any]) -> dict[str, Any]:
+    """What Podman says of its machine, as far as deskhand asks Docker for it."""
+    security = host["security"]
+    options = {"name=seccomp": security["seccompEnabled"], "name=rootless": security["rootless"]}
+    return {
+        "NCPU": host["cpus"],
+        "Architecture": host["arch"],
+        "SecurityOptions": [option for option, on in options.items() if on],
+        **{feature: controller in host["cgroupControllers"] for controller, feature in _FEATURES.items()},
+    }
 
 
 @contextlib.contextmanager
@@ -245,7 +243,7 @@ def _client(docker: Any, address: Address, tunnel: Tunnel | None, timeout: float
 
 def _ping(docker: Any, api: Any, timeout: float) -> tuple[str, bool]:
     """The version of an engine's API, and whether the engine is Podman."""
-    # In answer to /version Podman asks its runtime, which takes 0.1 s.
+    # In answer to /version Podman asks its runtime, which takes 0.7 s.
     answer = api.get(f"{api.base_url}/_ping", timeout=timeout)
     if not answer.ok:
         raise docker.errors.APIError(answer.text, answer, answer.text)

@@ -37,6 +37,7 @@ _LEASE_LIMIT = 10.0
 _EXIT_POLL = 0.1
 # A busy engine has taken more than 15 s to make a container: an interrupted launch leaves that wait to the guard.
 _UNANSWERED_LIMIT = 5.0
+_FEATURES = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processors"}
 
 
 @dataclass
@@ -191,7 +192,7 @@ def _check_network(network: str | Sequence[str]) -> tuple[AllowedHost, ...]:
 
 def _check_engine(engine: Engine) -> None:
     """Refuse an engine that would silently leave out a limit."""
-    missing = engine.unlimited
+    missing = [what for feature, what in _FEATURES.items() if not engine.info.get(feature)]
     if not any("name=seccomp" in option or option == "seccomp" for option in engine.info.get("SecurityOptions", [])):
         missing.append("system calls (seccomp)")
     if missing:
