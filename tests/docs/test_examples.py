@@ -25,6 +25,7 @@ PRINTED = {
         "menuitem File True\nhello\n",
         "",
         "Save As\nhello\n",
+        "True\nhello again\n",
         "True True\n[]\n",
         "text Press Return ocr\n",
         "True Point(x=20, y=30)\n",

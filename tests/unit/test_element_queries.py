@@ -99,6 +99,13 @@ def test_what_is_in_the_way() -> None:
     assert both.behind(other) is None
     opened = Elements((window, button, dialog, close, menu, item))
     assert opened.behind(item) is None
+    # A list that a dialog has opened is in the way of the dialog too, but not of the field below which it opened.
+    ask = element("e4", "dialog", native_role="dialog", states=frozenset({"modal"}))
+    field = element("e9", "textbox", depth=1, parent="e4", states=frozenset({"focused", "editable"}))
+    asked = Elements((window, button, ask, close, field, menu, item))
+    assert asked.behind(close) == menu
+    assert asked.in_the_way(close).endswith("which must be closed first (Escape closes it)")
+    assert asked.behind(field) is None
     assert Elements((window, button, menu, item)).behind(button) == menu
 
 

@@ -267,11 +267,16 @@ class Elements:
     def behind(self, element: Element) -> Element | None:
         """The modal dialog, popover or open list that a click at an element would only close; None where there is none."""
         mine = [each for each in self.all if each.visible and each.pid == element.pid]
-        modal = [each for each in mine if "modal" in each.states or self._is_open_list(each)]
-        # One that opened another one is in the way of nothing that it has itself.
-        if not modal or any(element == each or element in self.within(each.ref) for each in modal):
-            return None
-        return next((each for each in reversed(modal) if self._blocks(each, element)), None)
+        # A list is in the way of the dialog too that opened it, but not of the field that is written in.
+        written = element.is_field and "focused" in element.states
+        lists = [] if written else [each for each in mine if self._is_open_list(each)]
+        for modal in (lists, [each for each in mine if "modal" in each.states]):
+            # One that opened another one is in the way of nothing that it has itself.
+            if any(element == each or element in self.within(each.ref) for each in modal):
+                return None
+            if found := next((each for each in reversed(modal) if self._blocks(each, element)), None):
+                return found
+        return None
 
     def in_the_way(self, element: Element) -> str:
         """What else must change before a click reaches an element, as the end of a sentence about it; empty for nothing."""
@@ -279,7 +284,10 @@ class Elements:
         if "iconified" in self.window(element).states:
             return "in a minimised window"
         in_front = self.behind(element)
-        return f"behind {in_front.line()}, which must be closed first" if in_front else ""
+        if in_front is None:
+            return ""
+        how = " (Escape closes it)" if self._is_open_list(in_front) else ""
+        return f"behind {in_front.line()}, which must be closed first{how}"
 
     def _is_open_list(self, element: Element) -> bool:
         """Whether it is what GTK 3 opens below a field with what could be written there, or chosen."""
