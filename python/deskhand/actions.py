@@ -326,7 +326,10 @@ class DoubleClick(_Clicks):
 
 
 class TripleClick(_Clicks):
-    """Click a button three times, fast enough to count as a triple click; ``button`` and waits as of `DoubleClick`."""
+    """Click a button three times, fast enough to count as a triple click.
+
+    ``button`` and waits are those of `DoubleClick`.
+    """
 
     __slots__ = ()
     type: ClassVar[str] = "left_mouse_triple_click"
@@ -361,7 +364,10 @@ class ForwardClick(_AtPointer):
 
 
 class MouseDown(_ButtonAtPointer):
-    """Press a button and leave it pressed: "left", "middle", "right", "back" or "forward"; waits as of `LeftMouseDown`."""
+    """Press a button and leave it pressed: "left", "middle", "right", "back" or "forward".
+
+    It waits as `LeftMouseDown` does.
+    """
 
     __slots__ = ()
     type: ClassVar[str] = "mouse_down"
@@ -430,9 +436,10 @@ class Scroll(Action):
 
 @dataclass(frozen=True, slots=True)
 class KeyPress(Action):
-    """Press a chord and release it; key names as in `deskhand._core.chords.parse_keys`.
+    """Press keys together and release them.
 
-    With ``repeat`` (1...100) the modifiers it begins with stay down and the rest is pressed that many times.
+    All names are at `deskhand._core.chords.parse_keys`. With ``repeat`` (1...100) the modifiers it begins with stay down
+    and the rest is pressed that many times.
     """
 
     type: ClassVar[str] = "keypress"
@@ -496,7 +503,7 @@ class Type(Action):
 
 @dataclass(frozen=True, slots=True)
 class Wait(Action):
-    """Let ``duration`` seconds pass (0...3600); None: `deskhand.desktop.translate.DEFAULT_WAIT`."""
+    """Let ``duration`` seconds pass (0...3600); 1 second if it is not given."""
 
     type: ClassVar[str] = "wait"
     duration: float | None = field(default=None, metadata=_as(check_seconds))

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import http.client
 import io
+import itertools
 import json
 import os
 import signal
@@ -204,7 +205,7 @@ def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
         async def main() -> None:
             async with (
                 httpx2.AsyncClient(headers=shown) as http,
-                Client(streamable_http_client(url + "/", http_client=http)) as client,
+                Client(streamable_http_client(url, http_client=http)) as client,
             ):
                 moved = await client.call_tool("computer", {"action": "move", "xy": [5, 6]})
                 assert image_of(moved).size == (1280, 800)
@@ -214,9 +215,9 @@ def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
         line.request("POST", "/mcp/", "{}", {"Host": "evil.example", "Content-Type": "application/json", **shown})
         assert line.getresponse().status in (403, 421), "a page that was led here by another name"
         line.close()
-        for wrong in ({}, {"Authorization": "Bearer wrong"}):
+        for path, wrong in itertools.product(("/mcp", "/mcp/"), ({}, {"Authorization": "Bearer wrong"})):
             line = http.client.HTTPConnection(url.split("/")[2], timeout=60)
-            line.request("POST", "/mcp/", "{}", {"Content-Type": "application/json", **wrong})
+            line.request("POST", path, "{}", {"Content-Type": "application/json", **wrong})
             assert line.getresponse().status == 401
             line.close()
     finally:
@@ -258,16 +259,17 @@ def test_an_action_alone_is_no_call() -> None:
         mcp.encode_call(a.LeftClick((1, 2)))
 
 
-def test_what_clients_ask_for_is_judged(tmp_path: Any, short: Any) -> None:
-    """A policy on the command line holds for every tool, over standard input and output."""
-    log = tmp_path / "audit.jsonl"
+@pytest.mark.parametrize("classes", ["observe,shell", "observe"])
+def test_what_clients_ask_for_is_judged(tmp_path: Any, short: Any, classes: str) -> None:
+    """A policy on the command line holds for every tool, over standard input and output: also for that of `--programs`."""
+    log, may = tmp_path / "audit.jsonl", "shell" in classes
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(short)}
     environment.pop("DESKHAND_DESKTOP", None)
     server = StdioServerParameters(
         command=sys.executable,
         args=[
-            *("-m", "deskhand", "mcp", "--single", "--policy", "observe", "--audit", str(log)),
-            *("--programs", "--start", "xterm -T ours"),
+            *("-m", "deskhand", "mcp", "--single", "--policy", classes),
+            *("--audit", str(log), "--programs", "--start", "xterm -T ours"),
         ],
         env=environment,
     )
@@ -281,7 +283,8 @@ def test_what_clients_ask_for_is_judged(tmp_path: Any, short: Any) -> None:
             )
 
     seen, moved, started = asyncio.run(main())
-    assert not started.is_error
+    assert bool(started.is_error) is not may
+    assert may or "the policy denies start" in started.content[0].text
     assert (bool(seen.is_error), bool(moved.is_error)) == (False, True)
     assert "the policy denies move" in moved.content[0].text
     decided = [json.loads(line) for line in log.read_text().splitlines()]

@@ -145,6 +145,20 @@ def test_what_fails_ends_its_call_and_the_run_goes_on(stage: Watched, model_sess
         }
 
 
+def test_the_model_is_told_what_was_done_before_a_failure(stage: Watched, model_session: ModelSession) -> None:
+    """The SDK has a call's actions done one by one."""
+    tool = openai.tool(model_session)
+    untypable = of.Type(type="type", text="\x01")
+    result, _ = converse(tool, [call(CLICK, OTHER, untypable, CLICK, id="call_1")], filtered=openai.input_filter(tool))
+    assert stage.events() == [*CLICKED, "+3@7,8", "-3@7,8"]
+    (output,) = outputs(result)
+    assert output.custom_data is not None
+    assert (
+        "[in actions[2] (type); 2 done before it]; the actions after it (1) were left out"
+        in output.custom_data["error"]
+    )
+
+
 def test_a_computer_without_our_tool_tells_the_same(stage: Watched, model_session: ModelSession) -> None:
     computer = openai.computer(model_session)
     _, model = converse(

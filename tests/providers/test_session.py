@@ -53,6 +53,19 @@ def test_steps_are_done_in_order_and_the_screen_is_shown(desktop: Desktop, backe
     assert done.call.id == "c1"
 
 
+def test_an_error_counts_what_was_done_before_it(desktop: Desktop, backend: MemoryBackend) -> None:
+    """Also where the call's actions are done in parts, or one by one."""
+    session = ModelSession(desktop)
+    steps = (LeftClick((10, 10)), CursorPosition(), LeftClick((20, 20)), Move((9999, 0)), LeftClick((30, 30)))
+    failed = session.carry_out(call(*steps, session=session))
+    assert failed.error is not None
+    assert failed.error.endswith("[in actions[3] (move); 2 done before it]")
+    assert clicks(backend) == 1, "a part is checked before any of it is done"
+    failed = session.carry_out(call(Move((9999, 0)), session=session), before=2)
+    assert failed.error is not None
+    assert failed.error.endswith("[in actions[2] (move); 2 done before it]")
+
+
 def test_a_call_without_steps_shows_the_screen(desktop: Desktop) -> None:
     session = ModelSession(desktop)
     assert session.carry_out(call(Finish(), session=session)).picture == session.look()

@@ -10,8 +10,10 @@ import secrets
 import select
 import shlex
 import subprocess
+import sys
 import termios
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -43,8 +45,8 @@ def guard_options(command: _F) -> _F:
         click.option(
             "--ask",
             metavar="terminal|COMMAND",
-            help="Who answers about the rest: you, at the terminal, or a program that gets the question as JSON and exits "
-            "with 0 for yes. Without it the answer is no.",
+            help="Who answers about the rest: you, at the terminal, or a program that gets the question as JSON at its "
+            "standard input and exits with 0 for yes. Without it the answer is no.",
         ),
         click.option(
             "--policy",
@@ -52,7 +54,7 @@ def guard_options(command: _F) -> _F:
             default="observe,input",
             show_default=True,
             help=f"What is allowed without a question: classes ({', '.join(sorted(_ALL))}), `all` of them, or a policy of "
-            "your own.",
+            "your own: a class, or an instance, in a module here or on Python's path.",
         ),
     ):
         command = option(command)
@@ -85,10 +87,15 @@ def _policy(given: str) -> Policy:
     module, colon, name = given.partition(":")
     if not colon:
         return ClassPolicy(allow=_ALL if given == "all" else [word for word in given.split(",") if word])
+    # The last place that is looked at: a file there stands in for no package.
+    here = str(Path.cwd())
+    sys.path.append(here)
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ActionError(f"--policy {given}: {error}") from error
+    finally:
+        sys.path.remove(here)
     made = found() if isinstance(found, type) else found
     if not callable(getattr(made, "before", None)):
         raise ActionError(

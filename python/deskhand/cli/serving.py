@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
+from click.core import ParameterSource
 
 from deskhand._core.extras import load
 from deskhand.aio.desktop import AsyncDesktop
@@ -53,7 +54,11 @@ _PROTOCOLS = {
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0 for a free one."
 )
-@click.option("--programs", is_flag=True, help="Let clients start programs on the desktop: allows the class `shell`.")
+@click.option(
+    "--programs",
+    is_flag=True,
+    help="Let clients start programs on the desktop. Without --policy it also allows the class `shell`.",
+)
 @click.option("--certificate", type=_FILE, help="Serve with TLS: the certificate, PEM.")
 @click.option("--certificate-key", type=_FILE, help="Its private key, PEM; where the certificate's file has none.")
 @guard_options
@@ -121,7 +126,8 @@ def serve(
 @click.option(
     "--programs",
     is_flag=True,
-    help="Add a tool, `start`, by which clients start programs on the desktop: allows the class `shell`.",
+    help="Add a tool, `start`, by which clients start programs on the desktop. Without --policy it also allows the class "
+    "`shell`.",
 )
 @click.option("--single", is_flag=True, help="One tool for all actions, instead of one for each.")
 @click.option("--http", is_flag=True, help="Serve streamable HTTP, to this machine only.")
@@ -186,8 +192,9 @@ async def _serve(uvicorn: Any, served: object, listener: socket.socket, **option
 
 
 def _with_programs(policy: str) -> str:
-    """The policy with the class `shell`, where it is given by its classes."""
-    return policy if policy == "all" or ":" in policy else f"{policy},shell"
+    """The default policy with the class `shell`. A policy that was chosen says itself whether programs may be started."""
+    source = click.get_current_context().get_parameter_source("policy")
+    return f"{policy},shell" if source is ParameterSource.DEFAULT else policy
 
 
 COMMANDS = (serve, mcp)

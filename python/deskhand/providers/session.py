@@ -34,10 +34,21 @@ from deskhand.providers.browsing import browse, destination
 from deskhand.providers.element_tools import ELEMENTS, decode_elements, elements_answer
 from deskhand.providers.hand_over_tool import HAND_OVER, answer, decode_hand_over
 from deskhand.providers.payload import expect_object
-from deskhand.providers.values import Browse, HandOver, Picture, ProviderCall, ReadElements, Result, StartProgram, Step
+from deskhand.providers.values import (
+    Browse,
+    HandOver,
+    Picture,
+    ProviderCall,
+    ReadElements,
+    Result,
+    StartProgram,
+    Step,
+    counted_from,
+    groups_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from deskhand._core.elements import Elements
@@ -154,11 +165,12 @@ class ModelSession:
         with calling(operations.CallContext(self.provider)):
             return self._shown(self.desktop.screenshot(self.size))
 
-    def carry_out(self, call: ProviderCall) -> Result:
+    def carry_out(self, call: ProviderCall, *, before: int = 0) -> Result:
         """Carry out a call.
 
         Args:
             call: The call, decoded with this session's `viewport`.
+            before: How many of its model's actions were done before it; an error counts them.
 
         Returns:
             The result. If a step cannot be done, is not allowed or fails, the reason is in `error`; the steps before it are
@@ -177,7 +189,7 @@ class ModelSession:
         telling = None if all(isinstance(step, _ONLY_LOOKS) for step in call.steps) else self._telling
         try:
             acknowledged = review(self.desktop, judged) if call.safety else ()
-            for run in _runs(call):
+            for done, run in groups_of(call, before):
                 if isinstance(run, Browse):
                     self._browse(run, judged)
                     picture = seen = None
@@ -192,10 +204,10 @@ class ModelSession:
                     continue
                 if isinstance(run, HandOver):
                     state = self._ask_for_help(run, judged)
-                    seen = self._perform((), judged, elements=telling is not None)
+                    seen = self._perform((), judged, done, elements=telling is not None)
                     notes += answer(run, state, self.desktop.control.holder, seen.notes)
                 else:
-                    seen = self._perform(run, judged, elements=telling is not None)
+                    seen = self._perform(run, judged, done, elements=telling is not None)
                     notes += seen.notes
                 picture = self._shown(seen)
                 if isinstance(run, tuple) and isinstance(run[-1], CursorPosition):
@@ -318,12 +330,14 @@ class ModelSession:
         self._read = viewport, elements
         return elements_answer(request, elements, viewport, before)
 
-    def _perform(self, actions: tuple[Action, ...], judged: operations.CallContext, *, elements: bool) -> Observation:
+    def _perform(
+        self, actions: tuple[Action, ...], judged: operations.CallContext, done: int, *, elements: bool
+    ) -> Observation:
         zoomed = any(isinstance(action, Zoom) for action in actions)
         # A zoomed picture may be as sharp as the screen. A model's limits hold for it too, but not a size that was chosen for
         # the whole screen.
         size = self.size if not zoomed or isinstance(self.size, Fit | str) else None
-        with calling(judged):
+        with calling(judged), counted_from(done):
             return self.desktop.perform(*actions, settle=self._settle, size=size, elements=elements)
 
     def _shown(self, seen: Screenshot) -> Picture:
@@ -381,18 +395,3 @@ DESKTOPS = (Desktop, AsyncDesktop, ModelSession, AsyncModelSession)
 
 def _only_reads(call: ProviderCall) -> bool:
     return bool(call.steps) and all(isinstance(step, ReadElements) for step in call.steps)
-
-
-def _runs(call: ProviderCall) -> Iterator[tuple[Action, ...] | Browse | HandOver | ReadElements | StartProgram]:
-    """Group the steps: consecutive actions are one group, and a question for the pointer's position ends its group."""
-    run: list[Action] = []
-    for step in call.steps:
-        if isinstance(step, Action):
-            run.append(step)
-        if run and not (isinstance(step, Action) and not isinstance(step, CursorPosition)):
-            yield tuple(run)
-            run = []
-        if isinstance(step, Browse | HandOver | ReadElements | StartProgram):
-            yield step
-    if run:
-        yield tuple(run)

@@ -109,15 +109,18 @@ def http_application(server: Server[object], *, hosts: list[str], key: str) -> S
 
     expected = f"Bearer {key}".encode()
 
-    async def endpoint(scope: Any, receive: Any, send: Any) -> None:
-        shown = dict(scope["headers"]).get(b"authorization", b"")
-        if not hmac.compare_digest(shown, expected):
-            refusal = responses.PlainTextResponse(
-                "send the key that the server printed: Authorization: Bearer KEY", 401, {"WWW-Authenticate": "Bearer"}
-            )
-            await refusal(scope, receive, send)
-            return
-        await manager.handle_request(scope, receive, send)
+    # Starlette takes an object as an ASGI application, for all methods, and a function as one of its own kind.
+    class Endpoint:
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            shown = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(shown, expected):
+                words = "send the key that the server printed: Authorization: Bearer KEY"
+                refusal = responses.PlainTextResponse(words, 401, {"WWW-Authenticate": "Bearer"})
+                await refusal(scope, receive, send)
+                return
+            await manager.handle_request(scope, receive, send)
 
-    application = applications.Starlette(routes=[routing.Mount("/mcp", app=endpoint)], lifespan=lifespan)
+    # Clients that follow no redirection find either.
+    routes = [routing.Route(path, Endpoint()) for path in ("/mcp", "/mcp/")]
+    application = applications.Starlette(routes=routes, lifespan=lifespan)
     return cast("Starlette", application)

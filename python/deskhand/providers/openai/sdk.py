@@ -75,7 +75,7 @@ class _ActionRunner:
         self.notes: dict[str, str] = {}
         self.signals_end = False
         self._failed: str | None = None
-        self._left_out = 0
+        self._done = self._left_out = 0
         self._unplaced: list[str] = []
         # The model points into the picture at the end of its last call, whatever was shown since.
         self._seen: Viewport | None = None
@@ -92,9 +92,10 @@ class _ActionRunner:
         except ActionError as error:
             self._fail(str(error))
             return
-        result = at.carry_out(call)
+        result = at.carry_out(call, before=self._done)
         if result.error is not None:
             self._fail(result.error)
+        self._done += 1
 
     def look(self, at: ModelSession) -> str:
         """The screen as base64 of a PNG file."""
@@ -110,7 +111,7 @@ class _ActionRunner:
 
     def ended(self, call_id: str | None = None) -> str | None:
         """Record the end of a call, and return its error, if any."""
-        self._seen = self._shown
+        self._seen, self._done = self._shown, 0
         if self._failed is None:
             return None
         after = f"; the actions after it ({self._left_out}) were left out" if self._left_out else ""
