@@ -102,15 +102,6 @@ class Podman:
         with contextlib.closing(APIClient(self.host, version="auto", timeout=_LONG)) as api:
             api.load_image(engine.api.get_image(image))
 
-    def run(self, *words: str) -> str:
-        """What a command of its own prints."""
-        command = [*self.command, "--log-level=error", *words]
-        done = subprocess.run(
-            command, env=self.environment, cwd=self.folder, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return done.stdout
-
     def listed(self) -> list[str]:
         """The containers that it has, running or not."""
         with contextlib.closing(APIClient(self.host, version="auto", timeout=_LONG)) as api:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 import deskhand
 from containers.podman import Podman, own_podman
 from deskhand.launchers.docker.engine import connect_engine
-from faults.helpers import ROOT, need, until
+from faults.helpers import need, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +30,6 @@ FILES = {
     # A network of Podman's needs its own settings of the machine.
     "test_hardening.py": "not no_port_is_opened",
 }
-AGENT = ROOT / "examples" / "compose" / "agent" / "agent.py"
 REMOVED_LIMIT = 60.0
 
 
@@ -73,37 +71,6 @@ def test_a_killed_driver_leaves_nothing(podman: Podman, image: str, driver_envir
         assert len(podman.listed()) == 1
         driver.send_signal(signal.SIGKILL)
     until(lambda: podman.listed() == [], REMOVED_LIMIT, "the container's removal")
-
-
-@pytest.mark.soak
-def test_a_pod_of_a_desktop_and_its_agent(podman: Podman, image: str, tmp_path: Path) -> None:
-    """What `examples/kubernetes` says, but for the image of the agent: the desktop's has a Python, which runs it from here."""
-    manifest = yaml.safe_load((ROOT / "examples" / "kubernetes" / "pod.yaml").read_text())
-    spec = manifest["spec"]
-    agent = spec["containers"][1]
-    for container in [*spec["initContainers"], *spec["containers"]]:
-        container["image"] = image
-    libraries = [ROOT / "python", *(Path(place) for place in sys.path if place.endswith("site-packages"))]
-    shared = {str(path): "Directory" for path in libraries} | {str(AGENT): "File"}
-    agent["command"] = ["python3", str(AGENT)]
-    agent["env"].append({"name": "PYTHONPATH", "value": ":".join(map(str, libraries))})
-    for number, (path, kind) in enumerate(shared.items()):
-        spec["volumes"].append({"name": f"ours{number}", "hostPath": {"path": path, "type": kind}})
-        agent["volumeMounts"].append({"name": f"ours{number}", "mountPath": path, "readOnly": True})
-    file = tmp_path / "pod.yaml"
-    file.write_text(yaml.safe_dump(manifest))
-    name = f"{manifest['metadata']['name']}-agent"
-    podman.run("kube", "play", "--network", "none", str(file))
-    try:
-        podman.run("wait", name)
-        assert podman.run("logs", name).splitlines() == [
-            "over X11: XTerm is there, what was typed is to be seen: True",
-            "not as it should be: nothing",
-            "over VNC: 1280x800, the same: True",
-        ]
-    finally:
-        podman.run("kube", "down", str(file))
-    assert podman.listed() == []
 
 
 @pytest.mark.soak

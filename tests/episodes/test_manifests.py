@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -17,7 +16,6 @@ from deskhand.cli import group
 from deskhand.episodes.ledger import ledger_name
 from deskhand.episodes.ledger.ledger import Key
 from deskhand.episodes.tasks.task import Resources
-from deskhand.launchers.docker.spec import Limits
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PASSWORDS = ("PGPASSWORD", "PGPASSFILE", "DESKHAND_LEDGER")
@@ -86,44 +84,6 @@ def test_a_pod_has_no_rights_and_memory_for_its_desktops(job: dict[str, Any]) ->
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
 
 
-@pytest.mark.parametrize("name", ["job.yaml", "pod.yaml"])
-def test_it_is_what_kubernetes_takes(name: str) -> None:
-    """By the schema of its newest version, which a field that does not exist does not fit."""
-    manifest = yaml.safe_load((EXAMPLES / "kubernetes" / name).read_text())
-    newest = kubernetes_validate.latest_version()
-    kubernetes_validate.validate(manifest, newest, strict=True)
-    spec = manifest["spec"].get("template", manifest)["spec"]
-    spec["containers"][0]["imgae"] = spec["containers"][0].pop("image")
-    with pytest.raises(kubernetes_validate.ValidationError, match="imgae"):
-        kubernetes_validate.validate(manifest, newest, strict=True)
-
-
-def test_the_desktop_of_the_pod_is_confined_as_a_launched_one() -> None:
-    pod = yaml.safe_load((EXAMPLES / "kubernetes" / "pod.yaml").read_text())["spec"]
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert pod["securityContext"]["seccompProfile"] == {"type": "Localhost", "localhostProfile": "deskhand.json"}
-    for container in [*pod["initContainers"], *pod["containers"]]:
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
-    desktop, agent = pod["containers"]
-    own = {mount["name"] for mount in desktop["volumeMounts"]} - {mount["name"] for mount in agent["volumeMounts"]}
-    assert own == {"tmp", "run", "home", "memory"}
-    limits, memory = Limits(), {volume["name"]: volume["emptyDir"] for volume in pod["volumes"]}
-    assert _bytes(desktop["resources"]["limits"]["memory"]) == limits.memory
-    assert float(desktop["resources"]["limits"]["cpu"]) == limits.cpus
-    sizes = {"tmp": limits.temporary, "home": limits.home, "memory": limits.shared_memory}
-    assert {name: _bytes(memory[name]["sizeLimit"]) for name in sizes} == sizes
-    assert all(each["medium"] == "Memory" for each in memory.values())
-
-
-def _bytes(quantity: str) -> int:
-    return int(quantity[:-2]) << {"Mi": 20, "Gi": 30}[quantity[-2:]]
-
-
 def test_the_jobs_of_the_array_play_all_shards_of_one_run(tmp_path: Path) -> None:
     script = EXAMPLES / "slurm" / "run.sbatch"
     array = re.search(r"^#SBATCH --array=0-(\d+)$", script.read_text(), re.MULTILINE)
@@ -152,5 +112,5 @@ def test_no_example_has_a_password() -> None:
     for path in [*(EXAMPLES / "kubernetes").iterdir(), *(EXAMPLES / "slurm").iterdir()]:
         text = path.read_text()
         assert not re.search(r"postgres(ql)?://[^@/\s]*:[^@\s]*@", text), path
-        if path.suffix in {".yaml", ".sbatch"} and "--ledger" in text:
+        if path.suffix in {".yaml", ".sbatch"}:
             assert any(name in text for name in PASSWORDS), path
