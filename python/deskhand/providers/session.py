@@ -32,20 +32,10 @@ from deskhand.policy.guard import Guard
 from deskhand.policy.rules import NoPolicyWarning
 from deskhand.providers.browsing import browse, destination
 from deskhand.providers.element_tools import ELEMENTS, decode_elements, elements_answer
+from deskhand.providers.groups import counted_from, groups_of
 from deskhand.providers.hand_over_tool import HAND_OVER, answer, decode_hand_over
 from deskhand.providers.payload import expect_object
-from deskhand.providers.values import (
-    Browse,
-    HandOver,
-    Picture,
-    ProviderCall,
-    ReadElements,
-    Result,
-    StartProgram,
-    Step,
-    counted_from,
-    groups_of,
-)
+from deskhand.providers.values import Browse, HandOver, Picture, ProviderCall, ReadElements, Result, StartProgram, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

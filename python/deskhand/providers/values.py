@@ -6,18 +6,17 @@ It has no provider's names and no desktop.
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from deskhand._core.arguments import expect, expect_flag, expect_text
 from deskhand._core.formats import base64, data_url
-from deskhand.actions import Action, CursorPosition, elements_of
-from deskhand.errors import ActionError, DeskhandError, UnsupportedAction, shown
+from deskhand.actions import Action, elements_of
+from deskhand.errors import ActionError, UnsupportedAction, shown
 from deskhand.machine.program_arguments import program_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from deskhand._core.geometry import Point, Viewport
     from deskhand._core.observation import Observation, Screenshot
@@ -203,34 +202,6 @@ class ProviderCall:
             if isinstance(step, Action) and elements_of(step):
                 raise UnsupportedAction(where, step.type, "only points are supported: give xy= and no element=")
         return self
-
-
-_Group: TypeAlias = tuple[Action, ...] | Browse | HandOver | ReadElements | StartProgram
-
-
-def groups_of(call: ProviderCall, done: int) -> Iterator[tuple[int, _Group]]:
-    """The steps in groups of consecutive actions, which a question for the pointer's position ends; each with what is done."""
-    run: list[Action] = []
-    for step in (*call.steps, None):
-        if isinstance(step, Action):
-            run.append(step)
-        if run and (not isinstance(step, Action) or isinstance(step, CursorPosition)):
-            yield done, tuple(run)
-            done, run = done + len(run), []
-        if isinstance(step, Browse | HandOver | ReadElements | StartProgram):
-            yield done, step
-            done += 1
-
-
-@contextlib.contextmanager
-def counted_from(done: int) -> Iterator[None]:
-    """In this block, an error says which action of the model's call failed, of whose actions so many were done before."""
-    try:
-        yield
-    except DeskhandError as error:
-        if error.index is not None:
-            error.index, error.done = error.index + done, (error.done or 0) + done
-        raise
 
 
 def expect_call(what: str, call: object) -> ProviderCall:
