@@ -39,7 +39,7 @@ from providers.test_cua import downs
 from providers.test_plain import actions
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from integration.observer import Observer
 
@@ -184,22 +184,37 @@ class Joined:
 def test_the_example(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     example = load_example("mcp_client")
-    clicked, typed, elements, last = asyncio.run(example.main())
-    assert image_of(last).size == (1024, 640)
-    assert not any(result.is_error for result in (clicked, typed, elements, last))
+    elements, screenshot = asyncio.run(example.main())
+    assert image_of(screenshot).size == (1024, 640)
+    assert "Typed by an MCP client." in elements.content[0].text
+
+
+@contextlib.contextmanager
+def served(tmp_path: Any, short: Any, *options: str) -> Iterator[tuple[str, str]]:
+    """The address and the key of `deskhand mcp --http`, which ends by Ctrl-C."""
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(short)}
+    environment.pop("DESKHAND_DESKTOP", None)
+    command = [sys.executable, "-m", "deskhand", "mcp", "--http", "--port", "0", *options]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().split()[-1], process.stdout.readline().split()[-1]
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 128 + signal.SIGINT
+        process.stdout.close()
+
+
+def test_the_example_over_http(tmp_path: Any, short: Any) -> None:
+    with served(tmp_path, short, "--size", "1024x640", "--start", "mousepad") as (url, key):
+        elements, screenshot = asyncio.run(load_example("mcp_client").main(url, key))
+    assert image_of(screenshot).size == (1024, 640)
     assert "Typed by an MCP client." in elements.content[0].text
 
 
 def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
-    environment = {**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(short)}
-    environment.pop("DESKHAND_DESKTOP", None)
-    command = [sys.executable, "-m", "deskhand", "mcp", "--http", "--port", "0", "--single"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        url = process.stdout.readline().split()[-1]
+    with served(tmp_path, short, "--single") as (url, key):
         assert url.startswith("http://127.0.0.1:")
-        key = process.stdout.readline().split()[-1]
         shown = {"Authorization": f"Bearer {key}"}
 
         async def main() -> None:
@@ -220,10 +235,6 @@ def test_over_http_to_this_machine_only(tmp_path: Any, short: Any) -> None:
             line.request("POST", path, "{}", {"Content-Type": "application/json", **wrong})
             assert line.getresponse().status == 401
             line.close()
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 128 + signal.SIGINT
-        process.stdout.close()
 
 
 def test_a_program_is_started_where_that_is_offered(launch: Callable[..., deskhand.Desktop]) -> None:

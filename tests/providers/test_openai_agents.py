@@ -27,6 +27,7 @@ from deskhand.policy.rules import ClassPolicy
 from deskhand.providers import openai
 from deskhand.providers.session import ModelSession
 from faults.helpers import server_pid
+from providers.helpers import load_example
 from providers.openai_helpers import CLICK, EVERY, OUTSIDE, SEEN, SIZE, Service, Watched, call, response, said, watched
 
 if TYPE_CHECKING:
@@ -331,3 +332,9 @@ def test_a_desktop_that_is_lost_ends_the_run() -> None:
 def test_only_our_computers_can_be_filtered_for() -> None:
     with pytest.raises(ActionError, match="takes a computer"):
         openai.input_filter(ComputerTool(computer=None))  # type: ignore[type-var]
+
+
+def test_the_example() -> None:
+    model = ScriptedModel([[call(CLICK, id="call_1")], [call(LOOK, id="call_2")], [said("It is done.")]])
+    assert asyncio.run(load_example("openai_agents_sdk").main("Do it", model)) == "It is done."
+    model.assert_complete()
