@@ -42,7 +42,7 @@ PRINTED = {
     ],
     "start-agents.md": ["computer_call_output data:image/png;base64,\n", "1280 800\nkeypress\n"],
     "start-containers.md": ["True True\nhello\n"],
-    "watching.md": ["[('Ada', ['approve', 'control', 'watch'])]\n", "", "https://console.example/desk/\n"],
+    "watching.md": ["[('Ada', ['approve', 'control', 'watch'])]\n", "True\n", "", "https://console.example/desk/\n"],
 }
 
 

@@ -522,7 +522,7 @@ def test_a_file_ends_with_the_control_of_who_sends_it(
         made.send(bytes(PIECE))
         while news(made)["received"] < PIECE:
             pass
-        upload = server.application._watched[0]._upload
+        upload = server.application._roster.shown[0]._upload
         assert upload is not None
         if way == "revoked":
             (grant,) = [each for each in server.grants.all() if each.name == way]

@@ -183,7 +183,7 @@ def test_the_clipboard_goes_both_ways(watched: tuple[deskhand.Desktop, Server], 
     viewer.page.click("#paste")
     viewer.page.fill("#paste-text", "to the desktop <b>")
     viewer.page.click("#paste-dialog button[value=keep]")
-    until(lambda: not desktop.control.holder or server.application._watched[0].input is not None, LIMIT, "a hold")
+    until(lambda: not desktop.control.holder or server.application._roster.shown[0].input is not None, LIMIT, "a hold")
     viewer.hand_back()
     assert desktop.clipboard.read() == "to the desktop <b>"
     desktop.clipboard.write("from the desktop <i>")
@@ -525,27 +525,6 @@ def test_a_link_that_got_no_answer_works_when_the_page_is_loaded_again(
     viewer.wait_live(desktop)
     assert "#" not in viewer.page.url
     viewer.close()
-
-
-def test_a_grid_of_desktops(watched: tuple[deskhand.Desktop, Server], browser: Browser, tmp_path: Path) -> None:
-    desktop, _ = watched
-    with (
-        deskhand.launch(size=(400, 300), window_manager=None, env={"HOME": str(tmp_path)}) as other,
-        watch.serve({"first": desktop, "second <b>": other}) as server,
-    ):
-        viewer = Viewer(browser, server.link("watch"))
-        viewer.wait_shown("#tiles .tile")
-        viewer.wait("document.querySelectorAll('#tiles canvas')[1].width === 360")
-        other.perform(Move((33, 44)))
-        viewer.wait_text("#tiles", "33, 44")
-        assert viewer.page.locator("#tiles h2").all_text_contents() == ["first", "second <b>"]
-        viewer.page.fill("#grid-filter", "second")
-        viewer.page.locator("#tiles .tile").nth(1).click()
-        viewer.wait_live(other)
-        viewer.page.click("#back")
-        viewer.wait_shown("#grid")
-        viewer.close()
-        assert viewer.errors == []
 
 
 def test_the_page_says_when_the_desktop_is_gone(browser: Browser, tmp_path: Path) -> None:

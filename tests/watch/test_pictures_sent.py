@@ -57,7 +57,7 @@ def test_who_comes_later_never_sees_an_old_picture(tmp_path: Path) -> None:
         Painter(environment_of(desktop)) as painter,
     ):
         keys = enter(server, "watch", connections=5)
-        (watched,) = server.application._watched
+        (watched,) = server.application._roster.shown.values()
         for number in range(3):
             painter.paint(number)
             with socket(server, keys) as made:

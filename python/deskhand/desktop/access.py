@@ -65,6 +65,13 @@ def keep(desktop: _D, *interceptors: Interceptor, first: bool = False) -> _D:
     return desktop
 
 
+def take_out(desktop: Desktop, *interceptors: Interceptor) -> None:
+    """Take what `keep` put in out of the gate of a desktop. Other views that were made meanwhile still have it."""
+    view = _view_of(desktop)
+    for gate in (view, view.core, lifecycle.latest(view.core)):
+        gate.interceptors = tuple(each for each in gate.interceptors if each not in interceptors)
+
+
 def review(desktop: Desktop, call: CallContext) -> tuple[SafetyCheck, ...]:
     """Ask about the call's safety checks that were not asked about before.
 

@@ -4,7 +4,7 @@
     POST   /session             {"token": ...} of a link -> the page's key; the answer sets the cookie
     GET    /session             what this page may do
     DELETE /session             end it
-    WS     /live/0, /live/1...  one desktop
+    WS     /live/0, /live/1...  one desktop, by its number
     WS     /grid                all of them, as thumbnails
 
 This module owns who is let in. Every request needs a known `Host`; sockets and changes need this server's own `Origin`; all but
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -29,12 +30,13 @@ from deskhand.watch.grants import Grants
 from deskhand.watch.grid import GridViewer
 from deskhand.watch.messages import field_of
 from deskhand.watch.peers import is_inside, place_of
+from deskhand.watch.roster import Roster
 from deskhand.watch.site import Site
-from deskhand.watch.viewer import PROTOCOL, LiveViewer
+from deskhand.watch.viewer import GONE, PROTOCOL, LiveViewer
 from deskhand.watch.watched import Watched
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableMapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping
 
     from starlette import types as asgi
 
@@ -87,8 +89,8 @@ def application(
     Nothing is shown without a link: `Application.link`.
 
     Args:
-        desktop: The desktop, or several by the names that viewers read. They stay open. What is done through this object, and
-            through views that are made of it from now on, is listed.
+        desktop: The desktop, or several by the names that viewers read, or `{}` for those of `Application.showing` alone. They
+            stay open. What is done through this object, and through views that are made of it from now on, is listed.
         grants: Who may do what; by default new ones, which are `Application.grants`.
         hosts: Names of the server beside those of loopback; see `Site`.
         embed_in: Origins of pages that may show this one in a frame. Over TLS the frame works on other sites too.
@@ -124,8 +126,6 @@ class Application:
         for name, each in expect_mapping("application: desktop", named).items():
             expect_text("application: a desktop's name", name)
             expect("application: desktop", each, Desktop)
-        if not named:
-            raise ActionError("application: there is no desktop to watch")
         if questions is not None:
             expect("application: questions", questions, Questions)
         expect_flag("application: agent", agent)
@@ -143,12 +143,15 @@ class Application:
         # Cookies go to every port of a host, so each server has a name of its own.
         self._cookie = f"deskhand-{id(self):x}-{time.monotonic_ns():x}"
         self._viewers: set[Viewer] = set()
-        self._watched = [Watched(name, each, agent=agent, questions=questions) for name, each in named.items()]
+        self._watched = partial(Watched, agent=agent, questions=questions)
+        self._roster = Roster()
+        for name, each in named.items():
+            self._roster.add(self._watched(name, each))
         self._end_revocations = self.grants.on_revoked(self._revoked)
         routes = [
             routing.Route("/session", self._session, methods=["GET", "POST", "DELETE"]),
             routing.Route("/{name:path}", self._file, methods=["GET"]),
-            routing.WebSocketRoute("/live/{index:int}", self._live),
+            routing.WebSocketRoute("/live/{number:int}", self._live),
             routing.WebSocketRoute("/grid", self._grid),
         ]
         self._inner = self._starlette.Starlette(routes=routes, lifespan=self._lifespan)
@@ -168,8 +171,29 @@ class Application:
     def close(self) -> None:
         """End what belongs to viewers; one who has control hands it back. The desktops stay. Harmless when called again."""
         self._end_revocations()
-        for watched in self._watched:
-            watched.close()
+        self._roster.close()
+
+    @contextlib.contextmanager
+    def showing(self, name: str, desktop: Desktop) -> Iterator[None]:
+        """Show one more desktop until the `with` block ends: of a pool, say. Pages show all of them as a grid.
+
+        Its viewers get to know that it has ended; one who has control hands it back. The desktop stays open. A page that was
+        loaded while there was one desktop alone shows the others when it is loaded again. Any thread may call it.
+
+        Args:
+            name: What viewers read. Several desktops may have one name.
+            desktop: As for `application`.
+
+        Raises:
+            ActionError: An argument is wrong.
+            Closed: This application was closed.
+        """
+        expect_text("showing: name", name)
+        watched = self._watched(name, expect("showing: desktop", desktop, Desktop))
+        with contextlib.ExitStack() as undo:
+            undo.callback(watched.end)
+            undo.callback(self._roster.remove, self._roster.add(watched))
+            yield
 
     async def __call__(
         self,
@@ -254,7 +278,7 @@ class Application:
         return {
             "name": grant.name,
             "scopes": sorted(grant.scopes),
-            "desktops": [watched.name for watched in self._watched],
+            "alone": self._roster.alone,
             "seconds": self.grants.seconds_left(grant),
         }
 
@@ -281,7 +305,7 @@ class Application:
         if peer is None or server is None:
             return
         inside = await asyncio.to_thread(
-            lambda: is_inside([place_of(watched.desktop) for watched in self._watched], peer, server)
+            lambda: is_inside([place_of(watched.desktop) for watched in self._roster.shown.values()], peer, server)
         )
         if inside:
             raise PolicyDenied("this connection", "it comes from inside the desktop: open the link outside of it")
@@ -289,16 +313,16 @@ class Application:
     # --- sockets ---
 
     async def _live(self, socket: Any) -> None:
-        index = socket.path_params["index"]
-        if index >= len(self._watched):
-            await socket.close(1008, "there is no such desktop")
-            return
-        await self._admitted(socket, lambda grant: LiveViewer(socket, grant, self.grants, self._watched[index]))
+        def viewer(grant: Grant) -> Viewer | None:
+            watched = self._roster.shown.get(socket.path_params["number"])
+            return None if watched is None else LiveViewer(socket, grant, self.grants, watched)
+
+        await self._admitted(socket, viewer)
 
     async def _grid(self, socket: Any) -> None:
-        await self._admitted(socket, lambda grant: GridViewer(socket, grant, self.grants, self._watched))
+        await self._admitted(socket, lambda grant: GridViewer(socket, grant, self.grants, self._roster))
 
-    async def _admitted(self, socket: Any, viewer: Callable[[Grant], Viewer]) -> None:
+    async def _admitted(self, socket: Any, viewer: Callable[[Grant], Viewer | None]) -> None:
         """Serve a socket if its grant lets it in; nothing is accepted before that."""
         offered = socket.scope.get("subprotocols", [])
         key = next((word.removeprefix(_KEY_PROTOCOL) for word in offered if word.startswith(_KEY_PROTOCOL)), "")
@@ -317,15 +341,23 @@ class Application:
                 await socket.accept(PROTOCOL)
             await socket.close(1008, one_line(getattr(error, "reason", str(error)), 100))
             return
-        admitted = viewer(grant)
-        self._viewers.add(admitted)
         try:
             # The page may leave while something is sent to it.
             with contextlib.suppress(self._gone):
-                await admitted.serve()
+                await self._serve(socket, viewer(grant))
         finally:
-            self._viewers.discard(admitted)
             self.grants.leave(grant)
+
+    async def _serve(self, socket: Any, viewer: Viewer | None) -> None:
+        if viewer is None:
+            await socket.accept(PROTOCOL)
+            await socket.close(GONE, "this desktop is not shown, or no more")
+            return
+        self._viewers.add(viewer)
+        try:
+            await viewer.serve()
+        finally:
+            self._viewers.discard(viewer)
 
     def _revoked(self, grant: Grant) -> None:
         for viewer in tuple(self._viewers):

@@ -16,6 +16,7 @@ from deskhand.watch.server import EXTRA, Application, application
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from deskhand.desktop.desktop import Desktop
@@ -137,6 +138,10 @@ class Server:
     def link(self, *scopes: Scope, **options: Unpack[GrantOptions]) -> str:
         """A link that works once, for `watch`, `control` and `approve`; see `Application.link`."""
         return self.application.link(self.url, *scopes, **options)
+
+    def showing(self, name: str, desktop: Desktop) -> AbstractContextManager[None]:
+        """Show one more desktop until the `with` block ends; see `Application.showing`."""
+        return self.application.showing(name, desktop)
 
     def close(self) -> None:
         """End it, and what belongs to viewers. The desktop stays open. Harmless when called again."""

@@ -32,6 +32,8 @@ PROTOCOL = "deskhand.watch.1"
 _BROKEN = 1008
 ENDED = 4401
 """The grant has ended."""
+GONE = 4404
+"""The desktop is not shown, or no more."""
 _SILENT = 4408
 
 # State that changes by itself is looked at this often, in seconds.
@@ -234,6 +236,8 @@ class LiveViewer(Viewer):
         self,
     ) -> tuple[dict[str, Any], Sequence[tuple[tuple[int, int, int, int], bytes]] | None, tuple[int, int]]:
         watched, turn = self._watched, dict[str, Any]()
+        if watched.ended:
+            raise _Closing(GONE, one_line(f"{watched.name} has ended", 100))
         hidden = watched.hidden_from(self)
         if hidden and self._act.locked():
             # This viewer may just be taking control privately, or handing back: nothing is sent until that is done.

@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.redaction import one_line
-from deskhand.desktop.access import core_of, keep, latest
+from deskhand.desktop.access import core_of, keep, latest, take_out
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.policy.questions import PERSON
 from deskhand.watch.mirror import Mirror
@@ -55,6 +55,8 @@ class Watched:
         self.mirror: Mirror = Mirror(desktop, self._notify)
         self.pointing: Pointing = Pointing(desktop, self.mirror)
         self.input: PersonInput | None = None
+        # Whether it is shown no more, though the server goes on.
+        self.ended: bool = False
         # The latest upload. No other is accepted until it has ended, so that only one is in memory.
         self._upload: Upload | None = None
         self._listeners: dict[object, Callable[[], None]] = {}
@@ -64,14 +66,23 @@ class Watched:
         self._live = 0
         self._thumbnails = 0
         self._end_questions: Callable[[], None] | None = None
+        self._denials = Denials(self.operations)
         keep(desktop, self.operations)
         # A policy comes before that list, which therefore does not get what the policy denies.
-        keep(desktop, Denials(self.operations), first=True)
+        keep(desktop, self._denials, first=True)
         if questions is not None:
             self._end_questions = questions.listen(lambda _: self._notify())
 
+    def end(self) -> None:
+        """Show it no more: its viewers are told, and its pages close."""
+        with self._lock:
+            self.ended = True
+        self._notify()
+        self.close()
+
     def close(self) -> None:
         """End what belongs to viewers. The desktop stays."""
+        take_out(self.desktop, self.operations, self._denials)
         self.release(None, "")
         if self._end_questions is not None:
             self._end_questions()
@@ -81,7 +92,7 @@ class Watched:
     # --- viewers ---
 
     def enter(self, viewer: object, changed: Callable[[], None], *, thumbnails: bool = False) -> None:
-        """Add a viewer; the picture is kept current from now on.
+        """Add a viewer; the picture is kept current from now on, if the desktop has not `ended`.
 
         Args:
             viewer: Who it is.
@@ -89,6 +100,8 @@ class Watched:
             thumbnails: The viewer only shows thumbnails.
         """
         with self._lock:
+            if self.ended:
+                return
             self._listeners[viewer] = changed
             self._live += not thumbnails
             self._thumbnails += thumbnails

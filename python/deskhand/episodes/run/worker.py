@@ -20,6 +20,7 @@ from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.pools import DesktopPools
+from deskhand.episodes.play.shown_places import ShownPlaces
 from deskhand.episodes.play.supervision import Stop
 from deskhand.episodes.record.frame_store import FrameStore
 from deskhand.episodes.record.recorder import Recorder
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.play.attempt import Places
     from deskhand.episodes.play.budget import Record
     from deskhand.episodes.play.episode import Agent
+    from deskhand.episodes.play.shown_places import Showing
     from deskhand.episodes.run.plan import Plan, Tell
     from deskhand.episodes.tasks.task import Task
 
@@ -70,6 +72,7 @@ class Worker:
         ledger: Ledger | None = None,
         pools: _HasPlaces | None = None,
         record: Callable[[Path], Record] | None = None,
+        showing: Showing | None = None,
     ) -> None:
         """Load what is needed; no desktop is started yet.
 
@@ -81,6 +84,7 @@ class Worker:
             ledger: Used in place of the plan's, which is opened here otherwise.
             pools: Used in place of the plan's desktops.
             record: Makes the record of an attempt, in place of files below the plan's directory.
+            showing: Shows the desktop of each episode to viewers while it is in use.
 
         Raises:
             EpisodeError: A task, the agent or the ledger is wrong.
@@ -89,6 +93,7 @@ class Worker:
         self.name: str = name or worker_name()
         self.stop: Stop = stop or Stop()
         self._tell = tell
+        self._showing = showing
         self._tasks = {task.name: task for task in find_tasks(plan.tasks)}
         self._agent: Agent = find_agent(plan.agent, host=plan.host)
         self._frames: FrameStore | None = None
@@ -209,11 +214,13 @@ class Worker:
     def _try(self, lease: Lease, stop: Stop) -> dict[str, Any]:
         """In a thread."""
         task = self._tasks[lease.key.task]
-        places = self._pools.places(task)
+        places: Places = self._pools.places(task)
         if lease.failures.get(Cause.DESKTOP_LOST, 0) >= _MOST_LOSSES:
             places = _NoPlaces(
                 f"it was lost {_MOST_LOSSES} times, with its desktop or its worker, and is not tried again"
             )
+        if self._showing is not None:
+            places = ShownPlaces(places, str(lease.key), self._showing)
         try:
             record = self._record(attempt_directory(Path(self.plan.directory), lease))
         except OSError as error:

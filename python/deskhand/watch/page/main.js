@@ -8,6 +8,7 @@ import { begin, find, open } from "./session.js";
 /** @typedef {import("./messages.js").Turn} Turn */
 
 const GRANT_ENDED = 4401;
+const DESKTOP_ENDED = 4404;
 const LONGEST_WAIT = 5000;
 
 /** @type {WebSocket | undefined} */
@@ -56,16 +57,15 @@ function refuse(why) {
  */
 function connect(session) {
   clearTimeout(timer);
-  const number = /^#\/(\d+)$/.exec(location.hash)?.[1];
-  const index = session.desktops.length === 1 ? 0 : number === undefined ? -1 : Number(number);
-  const path = index < 0 || index >= session.desktops.length ? "grid" : `live/${index}`;
+  const number = session.alone ?? /^#\/(\d+)$/.exec(location.hash)?.[1];
+  const path = number === undefined ? "grid" : `live/${number}`;
   const former = socket;
   socket = undefined;
   former?.close();
   if (path !== shown) live.reset();
   shown = path;
   show(path === "grid" ? "grid" : "live");
-  get("back").hidden = session.desktops.length === 1;
+  get("back").hidden = session.alone !== null;
   if (path === "grid") document.title = "Desktops · deskhand";
   const mine = open(path);
   socket = mine;
@@ -119,6 +119,10 @@ function again(session, event) {
     return;
   }
   if (event.reason) toast(event.reason);
+  if (event.code === DESKTOP_ENDED && session.alone === null) {
+    location.hash = "#/";
+    return;
+  }
   timer = window.setTimeout(async () => {
     wait = Math.min(LONGEST_WAIT, wait * 2);
     try {

@@ -2,7 +2,11 @@
 
 const KEY = `deskhand-key ${new URL(".", location.href).pathname}`;
 
-/** @typedef {{name: string, scopes: string[], desktops: string[], seconds: number}} Session */
+/**
+ * `alone`: the number of the only desktop; null where pages show a grid.
+ *
+ * @typedef {{name: string, scopes: string[], alone: number | null, seconds: number}} Session
+ */
 
 /** The page's key; empty without one. */
 export function key() {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from deskhand.episodes.run.worker import Worker
 
 if TYPE_CHECKING:
+    from deskhand.episodes.play.shown_places import Showing
     from deskhand.episodes.play.supervision import Stop
     from deskhand.episodes.run.plan import Plan, Tell
 
@@ -15,9 +16,13 @@ if TYPE_CHECKING:
 class LocalEngine:
     """See `deskhand.episodes.run.engines.Engine`."""
 
+    def __init__(self, showing: Showing | None = None) -> None:
+        """See `deskhand.episodes.run.engines.find_engine`."""
+        self._showing = showing
+
     async def run(self, plan: Plan, *, stop: Stop, tell: Tell) -> None:
         """See `Engine.run`."""
-        worker = Worker(plan, stop=stop, tell=tell)
+        worker = Worker(plan, stop=stop, tell=tell, showing=self._showing)
         try:
             await worker.run()
         finally:
