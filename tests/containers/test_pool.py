@@ -146,13 +146,15 @@ def test_many_users_leave_nothing(image: str, engine: Engine, mark: str, reset: 
             assert [type(error) for error in errors] == [KeyError if n % 5 == 2 else type(None) for n in range(cycles)]
 
     run(1)
+    # Of tests before this one.
+    others = zombies()
     files, tasks = _own()
     run(CONTAINER_CYCLES)
     until(lambda: _own()[1] <= tasks, 5, f"the end of {threading.enumerate()}")
     assert _own()[0] == files
     assert marked(mark) == {}
     assert list(directory.glob("d-*")) == []
-    assert zombies() == []
+    assert set(zombies()) <= set(others)
     # Others work here too: what is ours names our directory.
     wanted = {"label": LABEL_DIRECTORY}
     found = [*engine.api.containers(all=True, filters=wanted), *engine.api.networks(filters=wanted)]

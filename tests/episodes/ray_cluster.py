@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).resolve().parent.parent
 _STORE = 80 << 20
 _MARK = "DESKHAND_TEST_NODE"
+_TRIES = 3
 # As the engine has it: else Ray replaces `print`, for the tests that come after these too.
 os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
 # Also as the engine has it: else the workers, at a niceness of 15, hardly run beside the other tests.
@@ -36,12 +39,22 @@ class Node:
         self._mark = f"{_MARK}={uuid.uuid4().hex}"
         self._cluster = cluster
         name, _, value = self._mark.partition("=")
-        self._node = cluster.add_node(
-            num_cpus=0,
-            resources={"desktop": desktops},
-            object_store_memory=_STORE,
-            env_vars={"PYTHONPATH": str(TESTS), name: value, **environment},
-        )
+        for tried in range(1, _TRIES + 1):
+            try:
+                self._node = cluster.add_node(
+                    num_cpus=0,
+                    resources={"desktop": desktops},
+                    object_store_memory=_STORE,
+                    env_vars={"PYTHONPATH": str(TESTS), name: value, **environment},
+                )
+                return
+            except Exception as error:
+                # Ray itself gives a node 30 s, which a busy machine may exceed.
+                if "timed out during startup" not in str(error) or tried == _TRIES:
+                    raise
+                for process in self.processes():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
 
     def kill(self) -> None:
         """Its machine is gone, as far as the others see: its raylet is killed, and those of its processes go that Ray ends."""
