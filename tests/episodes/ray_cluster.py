@@ -47,7 +47,7 @@ class Node:
                     object_store_memory=_STORE,
                     env_vars={"PYTHONPATH": str(TESTS), name: value, **environment},
                 )
-                return
+                break
             except Exception as error:
                 # Ray itself gives a node 30 s, which a busy machine may exceed.
                 if "timed out during startup" not in str(error) or tried == _TRIES:
