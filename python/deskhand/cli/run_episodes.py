@@ -6,7 +6,6 @@ This module owns how Ctrl-C ends a run. It has no way in which an episode is pla
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shlex
 import signal
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
     from deskhand.cli.run_progress import Shown
     from deskhand.episodes.run.plan import News
     from deskhand.episodes.run.run import Begun
-    from deskhand.watch.serving import Server
 
 _INTERRUPTED = 130
-_WEEK = 7 * 86_400.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -117,7 +114,7 @@ def _shard(_ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     help="With --agent replay:PATH: repeat the recorded operations on this machine, with your rights.",
 )
 @click.option(
-    "--watch", "watched", is_flag=True, help="Show the desktops live on a page; print its link, which works once."
+    "--watch", "watched", is_flag=True, help="Show the desktops live on a page. Its link, which works once, is printed."
 )
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line for each event.")
@@ -180,33 +177,29 @@ def run(  # each is an option
     from deskhand.episodes.run.run import begin  # noqa: PLC0415
 
     announce(tasks, backend=backend or "local")
+    begun = begin(
+        out,
+        tasks,
+        agent=agent,
+        desktops=desktops,
+        engine=engine,
+        seeds=seeds,
+        repeats=repeats,
+        limit=limit,
+        backend=backend,
+        image=image,
+        shard=shard,
+        ledger=ledger,
+        run_seed=run_seed,
+        host=host,
+        watched=watched,
+    )
+    machine = find_engine(begun.manifest["engine"])
+    course = Course(begun.keys, before := _done(begun))
     screen = screen_for(as_json=as_json)
-    with contextlib.ExitStack() as held:
-        server = held.enter_context(_page()) if watched else None
-        begun = begin(
-            out,
-            tasks,
-            agent=agent,
-            desktops=desktops,
-            engine=engine,
-            seeds=seeds,
-            repeats=repeats,
-            limit=limit,
-            backend=backend,
-            image=image,
-            shard=shard,
-            ledger=ledger,
-            run_seed=run_seed,
-            host=host,
-        )
-        machine = find_engine(begun.manifest["engine"], showing=None if server is None else server.showing)
-        course = Course(begun.keys, before := _done(begun))
-        screen.begin(begun, course)
-        if server is not None:
-            link = server.link("watch", lifetime=_WEEK, link_lifetime=_WEEK)
-            screen.say(f"Watch it, with a link that works once: {link}")
-        with showing(screen, course):
-            reason = asyncio.run(_played(machine, begun, course, screen))
+    screen.begin(begun, course)
+    with showing(screen, course):
+        reason = asyncio.run(_played(machine, begun, course, screen))
     course.done = _done(begun)
     course.others = course.done - before - course.results.total()
     screen.end(begun, course, reason, _again(out, begun, ledger))
@@ -236,12 +229,6 @@ async def _played(engine: Any, begun: Begun, course: Course, screen: Shown) -> s
             loop.add_signal_handler(number, on_signal, number)
     await engine.run(begun.plan, stop=stop, tell=tell)
     return stop.reason
-
-
-def _page() -> Server:
-    from deskhand.watch.serving import serve  # noqa: PLC0415 # see run
-
-    return serve({})
 
 
 def _done(begun: Begun) -> int:

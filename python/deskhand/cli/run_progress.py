@@ -147,6 +147,8 @@ def _line(news: News, course: Course) -> str | None:
         return None
     if news.kind == "trouble":
         return f"the ledger: {news.text}"
+    if news.kind == "page":
+        return f"Watch it, with a link that works once: {news.text}"
     result = news.result or {}
     seconds = result.get("times", {}).get("total", 0.0)
     what = _outcome(result) if news.kind == "done" else news.kind
@@ -170,7 +172,8 @@ class _Table(_Plain):
             super().on_news(news, course)
 
     def say(self, text: str) -> None:
-        self._console.print(clean(text), markup=False)
+        # Not wrapped here, so that a link stays whole.
+        self._console.print(clean(text), markup=False, soft_wrap=True)
 
     def show(self, course: Course) -> Any:
         from rich.live import Live  # noqa: PLC0415 # as in common.table
@@ -203,13 +206,13 @@ def _picture(course: Course) -> Any:
 
 
 class _Quiet(_Plain):
-    """Troubles, and the end."""
+    """Troubles, the link of the page, and the end."""
 
     def begin(self, begun: Begun, course: Course) -> None:
         pass
 
     def on_news(self, news: News, course: Course) -> None:
-        if news.kind == "trouble":
+        if news.kind in {"trouble", "page"}:
             super().on_news(news, course)
 
 

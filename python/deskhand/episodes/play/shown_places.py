@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeAlias
-
-from deskhand.desktop.desktop import Desktop
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deskhand.episodes.play.attempt import Places
+    from contextlib import AbstractContextManager
 
-Showing: TypeAlias = Callable[[str, Desktop], AbstractContextManager[None]]
-"""Shows a desktop by a name for the length of a `with` block, as `deskhand.watch.Server.showing` does."""
+    from deskhand.desktop.desktop import Desktop
+    from deskhand.episodes.play.attempt import Places
+    from deskhand.watch.serving import Server
 
 
 class ShownPlaces:
     """A source of desktops, whose desktops are shown for as long as they are in use. It is a `Places`."""
 
-    def __init__(self, places: Places, name: str, showing: Showing) -> None:
+    def __init__(self, places: Places, name: str, page: Server) -> None:
         """Show each desktop of `places` by this name."""
         self._places = places
         self._name = name
-        self._showing = showing
+        self._page = page
 
     def acquire(self, timeout: float | None = None) -> _ShownDesktop:
         """See `Places`."""
-        return _ShownDesktop(self._places.acquire(timeout), self._name, self._showing)
+        return _ShownDesktop(self._places.acquire(timeout), self._name, self._page)
 
 
 class _ShownDesktop:
-    def __init__(self, waiting: AbstractContextManager[Desktop], name: str, showing: Showing) -> None:
+    def __init__(self, waiting: AbstractContextManager[Desktop], name: str, page: Server) -> None:
         self._waiting = waiting
         self._name = name
-        self._showing = showing
+        self._page = page
         self._held = contextlib.ExitStack()
 
     def __enter__(self) -> Desktop:
         with contextlib.ExitStack() as held:
             desktop = held.enter_context(self._waiting)
-            held.enter_context(self._showing(self._name, desktop))
+            held.enter_context(self._page.showing(self._name, desktop))
             self._held = held.pop_all()
         return desktop
 

@@ -32,6 +32,7 @@ class Plan:
         backend: The kind of its desktops: `local` or `docker`.
         image: The container image, instead of the tasks' own.
         host: Whether recorded calls may be made on this machine.
+        watched: Whether each worker serves a page that shows its desktops.
         lease: Seconds without a sign of life after which a worker loses its episodes.
         heartbeat: Seconds between two signs of life.
     """
@@ -46,6 +47,7 @@ class Plan:
     backend: str = "local"
     image: str | None = None
     host: bool = False
+    watched: bool = False
     lease: float = 60.0
     heartbeat: float = 15.0
 
@@ -57,14 +59,14 @@ class News:
     Attributes:
         kind: `begun`, `done`, `retried` (another attempt will be made), `released` (the run was stopped), `lost` (another
             worker has the episode by now, so this result does not count), `trouble` (the ledger does not answer; the worker
-            tries again).
+            tries again), `page` (a worker serves the page of its desktops, at the link in `text`).
         key: The episode; None for trouble.
         attempt: The number of the attempt.
         result: The result of the attempt, if it has one.
         text: A text for people.
     """
 
-    kind: Literal["begun", "done", "retried", "released", "lost", "trouble"]
+    kind: Literal["begun", "done", "retried", "released", "lost", "trouble", "page"]
     key: Key | None = None
     attempt: int = 0
     result: Mapping[str, Any] | None = None

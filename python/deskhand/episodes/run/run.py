@@ -91,6 +91,7 @@ def begin(
     ledger: str | None = None,
     run_seed: int | None = None,
     host: bool = False,
+    watched: bool = False,
     wall: Callable[[], float] = time.time,
 ) -> Begun:
     """Begin a run in a directory, or continue the one in it: settings that are not given keep their values or get defaults.
@@ -113,6 +114,7 @@ def begin(
         ledger: A PostgreSQL URL; by default a file in the directory.
         run_seed: The seed that determines all instances, 0 by default.
         host: Whether the agent `replay:PATH` may make recorded calls on this machine.
+        watched: Whether each worker serves a page that shows its desktops live.
         wall: Seconds since 1970.
 
     Raises:
@@ -184,6 +186,7 @@ def begin(
         backend=settings["backend"],
         image=settings["image"],
         host=host,
+        watched=watched,
     )
     _check_programs(found, plan)
     return _queue(plan, manifest, kept, found)

@@ -28,6 +28,7 @@ from deskhand.episodes.run.plan import News
 from deskhand.episodes.run.worker_name import worker_name
 from deskhand.episodes.tasks.catalogue import find_tasks
 from deskhand.errors import DesktopLost, EpisodeError, LedgerError
+from deskhand.watch.serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from deskhand.episodes.play.attempt import Places
     from deskhand.episodes.play.budget import Record
     from deskhand.episodes.play.episode import Agent
-    from deskhand.episodes.play.shown_places import Showing
     from deskhand.episodes.run.plan import Plan, Tell
     from deskhand.episodes.tasks.task import Task
+    from deskhand.watch.serving import Server
 
 _POLL = 1.0
 _BACKOFF, _LONGEST_BACKOFF = 5.0, 120.0
@@ -47,6 +48,8 @@ _BACKOFF, _LONGEST_BACKOFF = 5.0, 120.0
 _LEDGER_TRIES, _LEDGER_PAUSE = 20, 1.0
 # An episode that was lost this often is not tried again: it may be what kills the workers.
 _MOST_LOSSES = 10
+# Seconds. The page ends with the worker in any case.
+_PAGE_LIFETIME = 30 * 86_400.0
 
 
 class _HasPlaces(Protocol):
@@ -72,7 +75,6 @@ class Worker:
         ledger: Ledger | None = None,
         pools: _HasPlaces | None = None,
         record: Callable[[Path], Record] | None = None,
-        showing: Showing | None = None,
     ) -> None:
         """Load what is needed; no desktop is started yet.
 
@@ -84,16 +86,15 @@ class Worker:
             ledger: Used in place of the plan's, which is opened here otherwise.
             pools: Used in place of the plan's desktops.
             record: Makes the record of an attempt, in place of files below the plan's directory.
-            showing: Shows the desktop of each episode to viewers while it is in use.
 
         Raises:
             EpisodeError: A task, the agent or the ledger is wrong.
+            MissingExtra: The plan is watched, and the extra `watch` is not installed.
         """
         self.plan = plan
         self.name: str = name or worker_name()
         self.stop: Stop = stop or Stop()
         self._tell = tell
-        self._showing = showing
         self._tasks = {task.name: task for task in find_tasks(plan.tasks)}
         self._agent: Agent = find_agent(plan.agent, host=plan.host)
         self._frames: FrameStore | None = None
@@ -107,6 +108,8 @@ class Worker:
         )
         self._running: dict[tuple[Key, int], tuple[Lease, Stop]] = {}
         self._changed = asyncio.Event()
+        # Last, since nothing closes it if this fails.
+        self._page: Server | None = serve({}) if plan.watched else None
 
     def __enter__(self) -> Self:
         return self
@@ -117,6 +120,8 @@ class Worker:
     def close(self) -> None:
         """Close its desktops and files. Further calls do nothing."""
         with contextlib.ExitStack() as all_of_it:
+            if self._page is not None:
+                all_of_it.callback(self._page.close)
             all_of_it.callback(self._ledger.close)
             if self._frames is not None:
                 all_of_it.callback(self._frames.close)
@@ -131,6 +136,9 @@ class Worker:
         """
         loop = asyncio.get_running_loop()
         unsubscribe = self.stop.subscribe(lambda: _soon(loop, self._stop_all))
+        if self._page is not None:
+            link = self._page.link("watch", lifetime=_PAGE_LIFETIME, link_lifetime=_PAGE_LIFETIME)
+            self._tell(News("page", text=link))
         # Every episode needs a thread, or its agent's thread could not be ended.
         threads = ThreadPoolExecutor(self.plan.desktops, thread_name_prefix="deskhand-episode")
         try:
@@ -219,8 +227,8 @@ class Worker:
             places = _NoPlaces(
                 f"it was lost {_MOST_LOSSES} times, with its desktop or its worker, and is not tried again"
             )
-        if self._showing is not None:
-            places = ShownPlaces(places, str(lease.key), self._showing)
+        if self._page is not None:
+            places = ShownPlaces(places, str(lease.key), self._page)
         try:
             record = self._record(attempt_directory(Path(self.plan.directory), lease))
         except OSError as error:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
-    from deskhand.episodes.play.shown_places import Showing
     from deskhand.episodes.play.supervision import Stop
     from deskhand.episodes.run.plan import Plan, Tell
 
@@ -38,26 +37,18 @@ class Engine(Protocol):
         ...
 
 
-def find_engine(name: str, *, showing: Showing | None = None) -> Engine:
+def find_engine(name: str) -> Engine:
     """Find an engine by its name.
 
-    Args:
-        name: The name.
-        showing: Shows the desktop of each episode to viewers in this process.
-
     Raises:
-        EpisodeError: There is no engine of that name, or its desktops cannot be shown.
+        EpisodeError: There is no engine of that name.
         MissingExtra: It is not installed.
     """
     # Import only this one.
     if name == "local":
         from deskhand.episodes.run.engines.local import LocalEngine  # noqa: PLC0415
 
-        return LocalEngine(showing)
-    if showing is not None:
-        raise EpisodeError(
-            f"the desktops of the engine {name!r} are in other processes: they cannot be watched from here"
-        )
+        return LocalEngine()
     if name == "ray":
         engine: Engine = importlib.import_module("deskhand.episodes.run.engines.ray").RayEngine()
         return engine

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from deskhand.episodes.run.worker import Worker
 
 if TYPE_CHECKING:
-    from deskhand.episodes.play.shown_places import Showing
     from deskhand.episodes.play.supervision import Stop
     from deskhand.episodes.run.plan import Plan, Tell
 
@@ -16,13 +15,9 @@ if TYPE_CHECKING:
 class LocalEngine:
     """See `deskhand.episodes.run.engines.Engine`."""
 
-    def __init__(self, showing: Showing | None = None) -> None:
-        """See `deskhand.episodes.run.engines.find_engine`."""
-        self._showing = showing
-
     async def run(self, plan: Plan, *, stop: Stop, tell: Tell) -> None:
         """See `Engine.run`."""
-        worker = Worker(plan, stop=stop, tell=tell, showing=self._showing)
+        worker = Worker(plan, stop=stop, tell=tell)
         try:
             await worker.run()
         finally:

@@ -32,6 +32,7 @@ from deskhand._core.redaction import one_line
 from deskhand._native import __version__
 from deskhand.episodes.ledger import is_shared, ledger_name, open_ledger
 from deskhand.episodes.play.supervision import Stop
+from deskhand.episodes.run.engines.tunnel import PageHost, Tunnel
 from deskhand.episodes.run.plan import News
 from deskhand.episodes.run.worker import Worker
 from deskhand.errors import EpisodeError
@@ -63,7 +64,7 @@ class _Restarted(Exception):
     """The process was restarted since it gave its name."""
 
 
-class DesktopHost:
+class DesktopHost(PageHost):
     """The actor: a worker on a node."""
 
     def __init__(self, plan: Plan, make: Callable[..., Worker], version: str) -> None:
@@ -74,6 +75,7 @@ class DesktopHost:
             make: Makes the worker.
             version: The version of the driver's deskhand.
         """
+        super().__init__()
         self._plan = plan
         self._make = make
         self._version = version
@@ -132,6 +134,8 @@ class DesktopHost:
             await asyncio.to_thread(self._worker.close)
 
     def _tell(self, news: News) -> None:
+        if news.kind == "page":
+            self.page_link = news.text
         self._news.put_nowait(news)
 
 
@@ -253,6 +257,10 @@ class RayEngine:
         Raises:
             EpisodeError, LedgerError: The worker's error.
         """
+        async with Tunnel(host) as tunnel:
+            return await self._serve(host, abandon, tell, tunnel)
+
+    async def _serve(self, host: Any, abandon: Callable[[str], int], tell: Tell, tunnel: Tunnel) -> bool:
         name = ""
         while True:
             try:
@@ -261,7 +269,10 @@ class RayEngine:
                     await asyncio.to_thread(abandon, name)
                 name = now
                 async for reference in host.play.options(num_returns="streaming").remote(name):
-                    tell(await reference)
+                    news = await reference
+                    if news.kind == "page":
+                        news = dataclasses.replace(news, text=await tunnel.link(news.text))
+                    tell(news)
             except self._actors.RayTaskError as error:
                 if not isinstance(error.cause, _Restarted):
                     raise error.cause from None
