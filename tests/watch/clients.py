@@ -92,3 +92,22 @@ def closed_with(made: Connection) -> tuple[int, str]:
         while True:
             made.recv(timeout=60)
     return made.close_code or 0, made.close_reason or ""
+
+
+def news(made: Connection) -> dict[str, Any]:
+    """What the page is told next of what it sends."""
+    while "upload" not in (told := turn(made)):
+        pass
+    found: dict[str, Any] = told["upload"]
+    return found
+
+
+def announce(made: Connection, size: int, kind: str = "file", name: str = "a.txt") -> dict[str, Any]:
+    made.send(json.dumps({"type": "upload", "id": 1, "kind": kind, "name": name, "size": size}))
+    return news(made)
+
+
+def take_control(made: Connection, *, private: bool = False) -> None:
+    made.send(json.dumps({"type": "take", "private": private, "force": True}))
+    while not ((state := turn(made).get("state")) and state["holder"] and state["holder"]["mine"]):
+        pass

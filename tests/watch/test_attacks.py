@@ -22,7 +22,7 @@ from deskhand.watch.person_input import PersonInput
 from deskhand.watch.transfers import LARGEST, PIECE
 from deskhand.watch.watched import Watched
 from faults.helpers import until
-from watch.clients import ENDED, ask, closed_with, enter, refused, socket, turn
+from watch.clients import ENDED, announce, ask, closed_with, enter, news, refused, socket, take_control, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -426,7 +426,7 @@ def test_a_thousand_connections_leave_the_page_working(watched: tuple[deskhand.D
 
 def test_an_application_is_made_of_desktops(watched: tuple[deskhand.Desktop, Server]) -> None:
     desktop, _ = watched
-    for wrong in ({}, {"name": "desktop"}, 5, None):
+    for wrong in ({"name": "desktop"}, {5: desktop}, 5, None):
         with pytest.raises(ActionError):
             application(wrong)  # type: ignore[arg-type] # it is wrong on purpose
     with pytest.raises(ActionError):
@@ -437,25 +437,6 @@ def test_an_application_is_made_of_desktops(watched: tuple[deskhand.Desktop, Ser
     with pytest.raises(ActionError, match="others on the network could read"):
         watch.serve(desktop, host="0.0.0.0")
     assert isinstance(application(desktop).grants, Grants)
-
-
-def news(made: Connection) -> dict[str, Any]:
-    """What the page is told next of what it sends."""
-    while "upload" not in (told := turn(made)):
-        pass
-    found: dict[str, Any] = told["upload"]
-    return found
-
-
-def announce(made: Connection, size: int, kind: str = "file", name: str = "a.txt") -> dict[str, Any]:
-    made.send(json.dumps({"type": "upload", "id": 1, "kind": kind, "name": name, "size": size}))
-    return news(made)
-
-
-def take_control(made: Connection, *, private: bool = False) -> None:
-    made.send(json.dumps({"type": "take", "private": private, "force": True}))
-    while not ((state := turn(made).get("state")) and state["holder"] and state["holder"]["mine"]):
-        pass
 
 
 def test_without_control_nothing_of_a_page_is_taken(server: Server, home: Path) -> None:
