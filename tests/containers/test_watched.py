@@ -1,4 +1,4 @@
-"""A container's desktop on the live page: its picture, a person's input and files. The engine is here, or on another machine."""
+"""A container's desktop on the live page: its picture, a person's input and files. Its engine is here, or elsewhere."""
 
 from __future__ import annotations
 
