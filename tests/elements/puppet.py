@@ -76,7 +76,7 @@ class Puppet:
 
     def tells(self, what: list[Any]) -> bool:
         """Whether that has happened, soon."""
-        return until(lambda: what in self.told, 10)
+        return until(lambda: what in self.told)
 
     def end(self) -> None:
         """End it."""

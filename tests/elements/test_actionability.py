@@ -52,7 +52,7 @@ def _by_reference(code: str, limit: float = _LONG, *, drawn: bool = False) -> Ca
         before = desktop.screenshot().array()
         puppet.run(code)
         # Nothing was sent, so a settled screen does not say that a busy program has drawn it.
-        assert not drawn or until(lambda: not (desktop.screenshot().array() == before).all(), 10)
+        assert not drawn or until(lambda: not (desktop.screenshot().array() == before).all())
         desktop.perform()
         return desktop.perform(LeftClick(element=ref), settle=Settle(timeout=limit))
 
@@ -61,13 +61,13 @@ def _by_reference(code: str, limit: float = _LONG, *, drawn: bool = False) -> Ca
 
 def _with_tooltip(desktop: Desktop, puppet: Puppet) -> object:
     desktop.find("button", "Go").hover(timeout=_LONG)
-    assert until(lambda: puppet.run("len(tips)") > 0, 10)
+    assert until(lambda: puppet.run("len(tips)") > 0)
     return desktop.find("button", "Go").click(timeout=_LONG)
 
 
 def _with_completions(desktop: Desktop) -> object:
     _fill("Ada")(desktop)
-    assert until(lambda: any(element.native_role == "window" for element in desktop.elements()), 10)
+    assert until(lambda: any(element.native_role == "window" for element in desktop.elements()))
     return _in_vain(desktop)
 
 
@@ -80,7 +80,7 @@ def _before_completions(desktop: Desktop, _puppet: Puppet) -> object:
 
 def _when_minimised(desktop: Desktop, puppet: Puppet) -> object:
     puppet.run("window.iconify()")
-    assert until(lambda: all(window.minimized for window in desktop.windows.list()), 10)
+    assert until(lambda: all(window.minimized for window in desktop.windows.list()))
     puppet.run("later(400, 'window.deiconify()')")
     return desktop.find("button", "Go").click(timeout=_LONG)
 
@@ -379,6 +379,6 @@ def test_it_waits_until_a_person_could(desktop: Desktop, puppet: Puppet, name: s
     desktop.perform()
     expected = list(case.told or ())
     if case.holds:
-        assert until(lambda: bool(puppet.run(f"int({case.holds})")), 10)
-    assert until(lambda: len(puppet.told) >= len(expected), 10)
+        assert until(lambda: bool(puppet.run(f"int({case.holds})")))
+    assert until(lambda: len(puppet.told) >= len(expected))
     assert puppet.told == expected

@@ -67,7 +67,7 @@ def test_what_changes_is_known(desktop: Desktop, puppet: Puppet) -> None:
     puppet.run("place.move(widgets['First'], 300, 300)")
     assert first.box is not None
     moved = first.box
-    assert until(lambda: desktop.elements()[first.ref].box not in {None, moved}, 10)
+    assert until(lambda: desktop.elements()[first.ref].box not in {None, moved})
     told = desktop.elements().changes(before)
     assert f'~ button "Renamed" [{first.ref}]' in told
     assert '+ button "Second"' in told
@@ -117,14 +117,14 @@ def test_a_silent_application_costs_nobody_else(desktop: Desktop, puppet: Puppet
         begun = clock()
         for number in range(5):
             other.run(f"widgets['Heard'].set_label('Heard {number}')")
-            assert until(lambda number=number: any(e.name == f"Heard {number}" for e in desktop.elements()), 10)
+            assert until(lambda number=number: any(e.name == f"Heard {number}" for e in desktop.elements()))
         # Waited for once, and then no more: five times its half second would be 2.5.
         assert clock() - begun < 2.5
         assert any("does not answer" in sentence for sentence in desktop.elements().left_out)
         os.kill(puppet.program.pid, signal.SIGCONT)
         puppet.run("widgets['Silent'].set_label('Back')")
         desktop.find("button", "Back").element(timeout=10)
-        assert until(lambda: desktop.elements().left_out == (), 10)
+        assert until(lambda: desktop.elements().left_out == ())
     finally:
         os.kill(puppet.program.pid, signal.SIGCONT)
         other.end()
@@ -148,7 +148,7 @@ def test_one_that_has_too_much_is_cut(desktop: Desktop, puppet: Puppet) -> None:
     puppet.run(
         "[widgets['many'].add(Gtk.Label(label=str(each))) for each in range(2000)] and widgets['many'].show_all()"
     )
-    assert until(lambda: len(desktop.elements(timeout=5)) > 500, 20)
+    assert until(lambda: len(desktop.elements(timeout=5)) > 500)
     assert any("too many" in sentence for sentence in desktop.elements(timeout=5).left_out)
 
 
@@ -158,7 +158,7 @@ def test_windows_that_tell_nothing_are_named(desktop: Desktop) -> None:
         "'plain': its program exposes no accessibility tree" in sentence for sentence in desktop.elements().left_out
     )
     os.kill(program.pid, signal.SIGKILL)
-    assert until(lambda: not desktop.elements().left_out, 10)
+    assert until(lambda: not desktop.elements().left_out)
 
 
 def test_a_picture_with_numbers(desktop: Desktop, puppet: Puppet) -> None:

@@ -102,7 +102,7 @@ def test_what_it_does_not_tell_is_read_again(desktop: Desktop, puppet: Puppet) -
     puppet.run("; ".join(given for given, _ in CHANGES.values() if given))
     desktop.find("button", "Go").element(timeout=20)
     _grow_old()
-    assert until(lambda: not _different(desktop), 10)
+    assert until(lambda: not _different(desktop))
     for name, (_, change) in CHANGES.items():
         puppet.run(change)
         assert until(lambda: not _different(desktop), 10), (name, _different(desktop))
@@ -162,7 +162,7 @@ def test_an_option_of_an_open_list_is_clicked(desktop: Desktop, puppet: Puppet) 
         desktop.perform(LeftClick(element=colour.ref))
         option = desktop.find("listitem", name).element(timeout=20)
         desktop.perform(LeftClick(element=option.ref))
-        assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)
+        assert until(lambda name=name: puppet.run("value('Colour')") == name)
 
 
 @toolkits
@@ -185,7 +185,7 @@ def test_an_option_is_selected(desktop: Desktop, puppet: Puppet, *, editable: bo
     colour = desktop.find("combobox")
     for name in ("blue", "green"):
         colour.select(name, timeout=20)
-        assert until(lambda name=name: puppet.run("value('Colour')") == name, 10)
+        assert until(lambda name=name: puppet.run("value('Colour')") == name)
     with pytest.raises(DeskhandTimeout, match="offers no 'pink'"):
         colour.select("pink", timeout=1)
 

@@ -1,9 +1,10 @@
-"""Oracles for OSWorld's tasks that download nothing: an agent that acts through the desktop by what it knows of each task.
+"""Oracles for OSWorld's tasks: an agent that acts through the desktop by what it knows of each task.
 
     PYTHONPATH=tests python -m episodes.osworld_oracles CHECKOUT [--backend docker] [--desktops 2] [TASK...]
 
 plays them and an agent that does nothing, has upstream's code evaluate both, and prints a table. `play` is an agent for
-`deskhand run --agent episodes.osworld_oracles:play`.
+`deskhand run --agent episodes.osworld_oracles:play`. Tasks that download files get others in their place, which a script makes
+(`STANDINS`), in the environment of the evaluators (`DESKHAND_OSWORLD_PYTHON`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from deskhand import KeyPress, Type
 from deskhand.episodes.record.reader import open_run
+from deskhand.episodes.tasks.osworld.assets import Assets
+from deskhand.episodes.tasks.osworld.evaluators import find_evaluators
+from deskhand.episodes.tasks.osworld.taskfile import strings
 from deskhand.episodes.tasks.suite._acting import find_window, wait_for_window, wait_until_gone
+from episodes.osworld_metrics import make_files, read_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -87,6 +93,47 @@ def _left_panel(desktop: Desktop) -> None:
     desktop.perform(*(KeyPress((key,)) for key in keys))
 
 
+def _opened(desktop: Desktop, title: str) -> None:
+    """Wait for a document's window, and close what a new LibreOffice shows over it."""
+    wait_for_window(desktop, title)
+    while (shown := find_window(desktop, "Tip of the Day")) is not None:
+        wait_for_window(desktop, shown.title)
+        desktop.perform(KeyPress(("Escape",)))
+        wait_until_gone(desktop, shown)
+    wait_for_window(desktop, title)
+    desktop.perform(KeyPress(("ctrl", "Home")))
+
+
+def _saved(desktop: Desktop, title: str) -> None:
+    """Save a document in the format that it has; LibreOffice asks about that."""
+    desktop.perform(KeyPress(("ctrl", "s")))
+    # It is called "Confirm File Format" or "Keep Current Format?", by the version.
+    if (asks := find_window(desktop, "Format")) is not None:
+        wait_for_window(desktop, asks.title)
+        desktop.perform(KeyPress(("Return",)))
+        wait_until_gone(desktop, asks)
+    wait_for_window(desktop, title)
+
+
+def _in_document(title: str, *actions: KeyPress | Type) -> Callable[[Desktop], None]:
+    def act(desktop: Desktop) -> None:
+        _opened(desktop, title)
+        for action in actions:
+            desktop.perform(action)
+        _saved(desktop, title)
+
+    return act
+
+
+_RIGHT, _END = KeyPress(("Right",)), KeyPress(("End",))
+_ORDERS = 5
+_ESSAY = ["Cocoa is good for the heart <add here>", "[1] Doe, J. (2001). A book."]
+_REFERENCE = (
+    "Steinberg, F. M., Bearden, M. M., & Keen, C. L. (2003). Cocoa and chocolate flavonoids: Implications for cardiovascular "
+    "health. Journal of the American Dietetic Association, 103(2), 215-223. doi: 10.1053/jada.2003.50028"
+)
+
+
 def _nothing(desktop: Desktop) -> None:
     """A new browser writes the setting that the evaluator looks for."""
     del desktop
@@ -96,13 +143,70 @@ ORACLES: dict[str, Callable[[Desktop], None]] = {
     "chrome/030eeff7": _do_not_track,
     "chrome/99146c54": _nothing,
     "chrome/bb5e4c0d": _bing,
+    "gimp/7767eef2": _terminal("pkill -x gimp", "echo '(theme \"Light\")' >> ~/.config/GIMP/2.10/gimprc"),
+    "libreoffice_calc/1e8df695": _in_document("WeeklySales", *[_RIGHT] * 3, Type("Profit\n=B2-C2\n=B3-C3\n=B4-C4\n")),
+    "libreoffice_calc/7efeb4b1": _in_document(
+        "Order_Sales_Serial", Type("\n" + "".join(f"No. {n}\n" for n in range(1, _ORDERS + 1)))
+    ),
     "libreoffice_impress/2cd43775": _save_every_three_minutes,
     "libreoffice_impress/ef9d12bd": _left_panel,
+    "libreoffice_writer/3ef2b351": _in_document("Constitution_Template", KeyPress(("ctrl", "e"))),
+    "libreoffice_writer/adf5e2c3": _in_document(
+        "Essay_Writing",
+        _END,
+        *[KeyPress(("BackSpace",))] * len("<add here>"),
+        Type("[2]"),
+        KeyPress(("ctrl", "End")),
+        Type(f"\n[2] {_REFERENCE}"),
+    ),
     "multi_apps/48d05431": _terminal("echo '# >>> conda initialize >>>' >> ~/.bashrc"),
     "multi_apps/f8369178": _terminal("gsettings set org.gnome.desktop.interface gtk-theme Orchis"),
     "os/3ce045a0": _terminal("gsettings set org.gnome.desktop.interface text-scaling-factor 1.25"),
     "os/a4d98375": _terminal("gsettings set org.gnome.desktop.screensaver lock-enabled true"),
+    "vlc/5ac2891a": _terminal(
+        "pkill -x vlc", "sed -i '/play-and-exit=/d' ~/.config/vlc/vlcrc", "echo play-and-exit=0 >> ~/.config/vlc/vlcrc"
+    ),
+    "vlc/8ba5ae7a": _terminal("pkill -x vlc", "echo input-record-path=$HOME/Desktop >> ~/.config/vlc/vlcrc"),
+    "vlc/d06f0d4d": _terminal(
+        "pkill -x vlc", "echo 'qt-slider-colours=0;0;0;0;0;0;0;0;0;0;0;0' >> ~/.config/vlc/vlcrc"
+    ),
 }
+
+_SALES = [["Week", "Sales", "COGS"], [1, 120, 70], [2, 90, 45], [3, 200, 110]]
+_ROWS = [["Seq No.", "Order"], *([None, f"SO-{number}"] for number in range(11, 11 + _ORDERS))]
+STANDINS: dict[str, dict[str, Any]] = {
+    "libreoffice_calc/1e8df695": {
+        "WeeklySales.xlsx": _SALES,
+        "6_WeeklySales_gt1.xlsx": [[*_SALES[0], "Profit"], *([*row, row[1] - row[2]] for row in _SALES[1:])],
+    },
+    "libreoffice_calc/7efeb4b1": {
+        "Order_Sales_Serial#.xlsx": _ROWS,
+        "Order_Sales_Serial#_gold.xlsx": [_ROWS[0], *([f"No. {n}", row[1]] for n, row in enumerate(_ROWS[1:], 1))],
+    },
+    "libreoffice_writer/adf5e2c3": {
+        "Essay_Writing_English_for_uni.docx": _ESSAY,
+        "Essay_Writing_English_for_uni_Gold.docx": [
+            _ESSAY[0].replace("<add here>", "[2]"),
+            _ESSAY[1],
+            f"[2] {_REFERENCE}",
+        ],
+    },
+    "libreoffice_writer/3ef2b351": {"Constitution_Template_With_Guidelines.docx": ["A Constitution", "Article I"]},
+}
+"""What stands for the files that a task downloads, by their names; see `osworld_files.py`."""
+
+
+def put_standins(checkout: Path, known: Sequence[str], assets: Assets, python: str) -> None:
+    """Put the files that stand for those of tasks into a cache."""
+    for name, task in read_tasks(checkout).items():
+        made = next((files for each, files in STANDINS.items() if each in known and name.startswith(each)), {})
+        if not made:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            make_files(python, Path(folder), [(Path(folder, each), content) for each, content in made.items()])
+            for url in {each for each in strings(task) if each.startswith("https://")}:
+                if (there := Path(folder, unquote(url).rpartition("/")[2])).name in made:
+                    assets.put(url, there)
 
 
 def play(episode: Episode) -> str:
@@ -184,6 +288,9 @@ def main() -> None:
     options = ["--backend", given.backend, "--desktops", given.desktops]
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
+        if set(known) & set(STANDINS):
+            put_standins(Path(given.checkout), known, Assets(Path(folder, "assets")), find_evaluators().python)
+        options += ["--assets", f"{folder}/assets"]
         right, idle = (
             results(known, given.checkout, agent, options, Path(folder, agent.partition(":")[0]))
             for agent in ("episodes.osworld_oracles:play", "nothing")

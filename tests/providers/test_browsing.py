@@ -93,14 +93,14 @@ def test_a_window_without_an_address_bar_is_not_typed_into(tmp_path: Path, site:
         assert web.title(desktop, "/app").startswith("/app")
         # The page's field has the keyboard, and says so.
         desktop.perform(deskhand.Type("x"))
-        assert until(lambda: "/heard" in site.asked, 20)
+        assert until(lambda: "/heard" in site.asked)
         site.asked.clear()
         for _ in range(3):
             with pytest.raises(UnsupportedAction, match="no address bar"):
                 browse(desktop, Browse("navigate", f"{site.root}/typed"))
         # What was typed last would be heard of before this.
         desktop.perform(deskhand.KeyPress(["F5"]))
-        assert until(lambda: "/app" in site.asked, 20)
+        assert until(lambda: "/app" in site.asked)
         assert site.asked == ["/app"]
 
 

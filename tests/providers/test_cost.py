@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
@@ -24,11 +25,14 @@ def _calls(function: Any, *arguments: Any) -> int:
         count += event in {"call", "c_call"}
 
     function(*arguments)
+    # Otherwise what other tests have left may be collected meanwhile, and its calls counted.
+    gc.disable()
     sys.setprofile(note)
     try:
         function(*arguments)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count
 
 

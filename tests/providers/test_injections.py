@@ -115,7 +115,7 @@ def test_no_page_has_a_check_acknowledged(desktop: deskhand.Desktop, site: web.W
         site.asked.clear()
         told = json.dumps(give(ModelSession(desktop, ask=answer(yes=True)), 0))
         assert [word for word in SAID_YES if word in told], told
-        assert until(lambda: "/touched" in site.asked, 20)
+        assert until(lambda: "/touched" in site.asked)
         assert {context.safety_check.code for context in asked if context.safety_check} <= {
             "malicious_instructions",
             "acknowledged",

@@ -80,5 +80,5 @@ def desktop_with(folder: Path, home: Path) -> Iterator[deskhand.Desktop]:
 
 def title(desktop: deskhand.Desktop, expected: str) -> str:
     """The title of the topmost window, as soon as it begins as expected."""
-    until(lambda: desktop.windows.list()[-1].title.startswith(expected), 20)
+    until(lambda: desktop.windows.list()[-1].title.startswith(expected))
     return desktop.windows.list()[-1].title

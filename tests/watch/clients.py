@@ -79,10 +79,10 @@ def refused(server: Server, keys: tuple[str, str], path: str = "/live/0", **opti
 
 
 def turn(made: Connection) -> dict[str, Any]:
-    """The next turn, acknowledged."""
+    """The next turn, acknowledged, with the bytes of its picture as `data`."""
     told: dict[str, Any] = json.loads(made.recv(timeout=60))
-    if told["picture"]:
-        assert isinstance(made.recv(timeout=60), bytes)
+    told["data"] = made.recv(timeout=60) if told["picture"] else b""
+    assert isinstance(told["data"], bytes)
     made.send(json.dumps({"type": "ack", "sequence": told["sequence"]}))
     return told
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +11,11 @@ import deskhand
 from deskhand import Move, watch
 from deskhand.desktop.access import core_of
 from deskhand.errors import ActionError, Closed
+from deskhand.watch.mirror import thumbnail
+from integration.apps import environment_of
 from watch.browser import Viewer
-from watch.clients import closed_with, enter, socket, turn
+from watch.clients import closed_with, enter, socket, take_control, turn
+from watch.painter import Painter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +64,7 @@ def test_desktops_come_and_go(desktops: list[deskhand.Desktop], browser: Browser
         viewer = Viewer(browser, server.link("watch"))
         viewer.wait_text("#tiles-none", "No desktop is shown yet.")
         leaving = shown.enter_context(contextlib.ExitStack())
-        leaving.enter_context(server.showing("job 1", first))
+        told = leaving.enter_context(server.showing("job 1", first))
         shown.enter_context(server.showing("job 2", second))
         viewer.wait_text("#grid-state", "2 desktops")
         viewer.wait("[...document.querySelectorAll('#tiles canvas')].every(each => each.width === 360)")
@@ -72,12 +74,18 @@ def test_desktops_come_and_go(desktops: list[deskhand.Desktop], browser: Browser
         viewer.wait_live(first)
 
         leaving.close()
-        viewer.wait_toast("job1 has ended")
+        viewer.wait_toast("job 1 has ended")
         viewer.wait_shown("#grid")
         viewer.wait_text("#grid-state", "1 desktop")
         tiles = viewer.page.locator("#tiles .tile")
-        assert tiles.nth(0).get_attribute("aria-label") == "job 1: ended"
+        assert tiles.nth(0).get_attribute("aria-label") == "job 1: Ended"
         assert tiles.nth(0).get_attribute("href") is None
+        told.tell("success")
+        viewer.wait("document.querySelector('#tiles .pill')?.textContent === 'success'")
+        # Who loads the page again, or comes later, sees how it ended.
+        viewer.reload()
+        viewer.wait("document.querySelector('#tiles .pill')?.textContent === 'success'")
+        viewer.wait("document.querySelector('#tiles canvas')?.width === 360")
 
         # The place of the one that has ended is taken, and no other tile moves.
         shown.enter_context(server.showing("job 3", third))
@@ -130,15 +138,47 @@ def test_a_number_is_of_one_desktop_for_good(desktops: list[deskhand.Desktop]) -
                     assert closed_with(made) == (GONE, "this desktop is not shown, or no more")
 
 
+def test_what_a_desktop_ended_with_is_shown(desktops: list[deskhand.Desktop]) -> None:
+    """Also where its end was not seen: who watches another one comes back to the last operation and the last picture."""
+    first, second, _ = desktops
+    with watch.serve({}) as server, server.showing("job 2", second), Painter(environment_of(first)) as painter:
+        keys = enter(server, "watch")
+        with socket(server, keys) as made:
+            turn(made)
+            with server.showing("job 1", first) as shown:
+                painter.paint(5)
+                first.perform(Move((20, 21)))
+                wanted = thumbnail(core_of(first).backend.screen)
+            shown.tell("success")
+            with socket(server, keys, "/grid") as grid:
+                told = turn(grid)
+                (ended,) = [each for each in told["desktops"] if each["ended"] is not None]
+                assert (ended["name"], ended["ended"], ended["latest"]["title"]) == ("job 1", "success", "move 20, 21")
+                assert wanted in told["data"]
+    assert repr(shown) == "<Shown 'job 1', ended>"
+
+
+def test_the_end_of_a_private_hold_shows_nothing(desktops: list[deskhand.Desktop]) -> None:
+    first, second, _ = desktops
+    with watch.serve({}) as server, server.showing("job 2", second):
+        keys = enter(server, "watch")
+        with socket(server, keys) as made, server.showing("job 1", first):
+            turn(made)
+            hold = first.control.take("Ada", private=True)
+        with socket(server, keys, "/grid") as grid:
+            told = turn(grid)
+            (ended,) = [each for each in told["desktops"] if each["ended"] is not None]
+            assert (ended["hidden"], ended["latest"]) == (True, None)
+            assert thumbnail(core_of(first).backend.screen) not in told["data"]
+        hold.release()
+
+
 def test_a_page_is_told_that_its_desktop_has_ended(desktops: list[deskhand.Desktop]) -> None:
     with watch.serve({}) as server, contextlib.ExitStack() as shown:
         keys = enter(server, "watch", "control")
         shown.enter_context(server.showing("job\n1", desktops[0]))
         with socket(server, keys, "/live/0") as made:
-            turn(made)
-            made.send(json.dumps({"type": "take", "private": False, "force": False}))
-            while not (turn(made).get("state") or {}).get("holder"):
-                pass
+            take_control(made)
             shown.close()
             assert closed_with(made) == (GONE, "job1 has ended")
         assert desktops[0].control.holder is None

@@ -14,6 +14,7 @@ import click
 
 from deskhand._core.redaction import clean
 from deskhand.cli.common import is_quiet
+from deskhand.episodes.outcome import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,14 +56,8 @@ class Course:
             self.under_way.pop(name, None)
         if news.kind == "done" and news.result is not None:
             self.done += 1
-            self.results[_outcome(news.result)] += 1
+            self.results[outcome_of(news.result)] += 1
         self.retried += news.kind == "retried"
-
-
-def _outcome(result: Any) -> str:
-    if not result["valid"]:
-        return str(result["cause"])
-    return "success" if result["success"] else "failure"
 
 
 class Shown(Protocol):
@@ -151,7 +146,7 @@ def _line(news: News, course: Course) -> str | None:
         return f"Watch it, with a link that works once: {news.text}"
     result = news.result or {}
     seconds = result.get("times", {}).get("total", 0.0)
-    what = _outcome(result) if news.kind == "done" else news.kind
+    what = outcome_of(result) if news.kind == "done" else news.kind
     why = result.get("detail") or ("" if result.get("success") else result.get("reason", ""))
     count = f"[{course.done}/{course.keys}]" if news.kind == "done" else ""
     attempt = f" attempt {news.attempt}" if news.attempt > 1 or news.kind == "retried" else ""
@@ -168,7 +163,7 @@ class _Table(_Plain):
 
     def on_news(self, news: News, course: Course) -> None:
         # Successes are in the bar.
-        if news.kind != "done" or _outcome(news.result) != "success":
+        if news.kind != "done" or news.result is None or outcome_of(news.result) != "success":
             super().on_news(news, course)
 
     def say(self, text: str) -> None:

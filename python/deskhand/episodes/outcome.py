@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,3 +78,10 @@ RULES: Mapping[Cause, Rule] = MappingProxyType(
     }
 )
 """What follows from each cause."""
+
+
+def outcome_of(result: Mapping[str, Any]) -> str:
+    """How an episode ended, in a word: `success`, `failure`, or the cause that makes it invalid. `result`: of `result.json`."""
+    if not result["valid"]:
+        return str(result["cause"])
+    return "success" if result["success"] else "failure"

@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deskhand.watch.grants import Grant, Grants
-    from deskhand.watch.roster import Roster
+    from deskhand.watch.roster import Place, Roster
     from deskhand.watch.viewer import Socket
     from deskhand.watch.watched import Watched
 
-_THUMBNAIL = 360
 _THUMBNAIL_PERIOD = 1.0
 # The number in one turn, so that the first of many desktops are shown before the last ones are encoded.
 _MOST_THUMBNAILS = 16
+# The generation of the picture that a desktop ended with: above those before it.
+_LAST = 1 << 62
 
 
 class GridViewer(Viewer):
@@ -29,7 +30,8 @@ class GridViewer(Viewer):
         """Serve a socket that was admitted."""
         super().__init__(socket, grant, grants)
         self._roster = roster
-        self._shown: dict[int, Watched] = {}
+        self._places: Sequence[Place] = ()
+        self._entered: dict[int, Watched] = {}
         self._sent_desktops: list[dict[str, Any]] | None = None
         # The generations of the pictures that were sent last, by the numbers of the desktops.
         self._seen: dict[int, int] = {}
@@ -46,20 +48,20 @@ class GridViewer(Viewer):
             await super().serve()
         finally:
             self._roster.ignore(self.wake)
-            for watched in self._shown.values():
+            for watched in self._entered.values():
                 watched.leave(self, thumbnails=True)
 
     def _follow(self) -> None:
-        """Enter the desktops that came, leave those that are gone."""
-        shown = self._roster.shown
-        for number, watched in self._shown.items():
-            if number not in shown:
-                watched.leave(self, thumbnails=True)
-                self._seen.pop(number, None)
-        for number, watched in shown.items():
-            if number not in self._shown:
-                watched.enter(self, self.wake, thumbnails=True)
-        self._shown = dict(shown)
+        """Enter the desktops that came, leave those that have ended."""
+        self._places = self._roster.places
+        here = {place.number: place.watched for place in self._places if place.last is None}
+        for number in self._entered.keys() - here.keys():
+            self._entered[number].leave(self, thumbnails=True)
+            # What it ended with is still to be sent.
+            self._seen.pop(number, None)
+        for number in here.keys() - self._entered.keys():
+            here[number].enter(self, self.wake, thumbnails=True)
+        self._entered = here
 
     async def _turn(
         self,
@@ -70,9 +72,7 @@ class GridViewer(Viewer):
             self._drawn = time.monotonic()
         self._follow()
         turn: dict[str, Any] = {}
-        summaries = [
-            {"id": number, **each.summary(), "hidden": each.hidden_from(self)} for number, each in self._shown.items()
-        ]
+        summaries = [self._summary(place) for place in self._places]
         if summaries != self._sent_desktops:
             self._sent_desktops = turn["desktops"] = summaries
         pieces = await asyncio.to_thread(self._thumbnails)
@@ -81,18 +81,26 @@ class GridViewer(Viewer):
     def _thumbnails(self) -> list[tuple[tuple[int, int, int, int], bytes]]:
         """New pictures; the x of each is the place of its desktop in the list that was sent last."""
         made: list[tuple[tuple[int, int, int, int], bytes]] = []
-        shown = list(self._shown.items())
         self._more = False
-        for step in range(len(shown)):
-            place = (self._next + step) % len(shown)
-            number, watched = shown[place]
-            generation = watched.mirror.generation
-            if watched.hidden_from(self):
-                self._seen.pop(number, None)
-            elif generation > self._seen.get(number, -1):
+        for step in range(len(self._places)):
+            index = (self._next + step) % len(self._places)
+            place = self._places[index]
+            mirror = place.watched.mirror
+            if place.last is None and place.watched.hidden_from(self):
+                self._seen.pop(place.number, None)
+                continue
+            generation = mirror.generation if place.last is None else _LAST if place.picture else -1
+            if generation > self._seen.get(place.number, -1):
                 if len(made) == _MOST_THUMBNAILS:
-                    self._next, self._more = place, True
+                    self._next, self._more = index, True
                     break
-                self._seen[number] = generation
-                made.append(((place, 0, *watched.mirror.size), watched.mirror.thumbnail(_THUMBNAIL)))
+                self._seen[place.number] = generation
+                made.append(((index, 0, *mirror.size), place.picture or mirror.thumbnail()))
         return made
+
+    def _summary(self, place: Place) -> dict[str, Any]:
+        """A place as the page gets it; `ended` is None, or how its desktop ended."""
+        if place.last is not None:
+            return {**place.last, "id": place.number, "ended": place.outcome}
+        watched = place.watched
+        return {**watched.summary(), "id": place.number, "hidden": watched.hidden_from(self), "ended": None}

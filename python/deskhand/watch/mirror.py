@@ -40,6 +40,7 @@ _RESTS_AFTER = 1.0
 _POLL = 1 / 50
 # Seconds between two copies for thumbnails.
 _THUMBNAIL_PERIOD = 0.5
+_THUMBNAIL = 360
 _RETRY = 0.5
 _JOIN = 10.0
 # Updates that are kept for viewers who need the same.
@@ -182,12 +183,10 @@ class Mirror:
             width, height, pixels = self._screen.rgb(None, rect, cursor=False)
         return encode(pixels, Size(width, height), "jpeg", _QUALITY)
 
-    def thumbnail(self, longest: int) -> bytes:
-        """The whole picture as PNG, its sides at most `longest` pixels."""
+    def thumbnail(self) -> bytes:
+        """The whole picture as a thumbnail; see the function."""
         with self._lock:
-            width, height = self._screen.size
-            scale = min(1.0, longest / max(width, height))
-            return self._screen.png((max(1, round(width * scale)), max(1, round(height * scale))), None, cursor=False)
+            return thumbnail(self._screen)
 
     # --- the thread ---
 
@@ -246,6 +245,13 @@ class Mirror:
         if changed or loss != self.loss:
             self.loss = loss
             self._changed()
+
+
+def thumbnail(screen: Screen) -> bytes:
+    """A small picture of the whole screen: PNG, its sides at most 360 pixels."""
+    width, height = screen.size
+    scale = min(1.0, _THUMBNAIL / max(width, height))
+    return screen.png((max(1, round(width * scale)), max(1, round(height * scale))), None, cursor=False)
 
 
 def _second_connection(core: Core) -> X11Backend | None:

@@ -2,42 +2,102 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import threading
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from deskhand._core.arguments import expect_text
+from deskhand._core.redaction import one_line
 from deskhand.errors import Closed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from deskhand.watch.watched import Watched
 
+_LONGEST_OUTCOME = 60
+
+
+@dataclass(slots=True)
+class Place:
+    """A place in the list of desktops. When its desktop has ended, it is kept until another desktop takes the place.
+
+    Attributes:
+        number: The number of the desktop, which no other ever has.
+        watched: The desktop.
+        last: Its last state, when it has ended.
+        picture: A thumbnail of its last picture, PNG, when it has ended; empty if nobody watched then.
+        outcome: How it ended, if that was told.
+    """
+
+    number: int
+    watched: Watched
+    last: dict[str, Any] | None = None
+    picture: bytes = b""
+    outcome: str = ""
+
+
+class Shown:
+    """A desktop that viewers see, or saw."""
+
+    def __init__(self, place: Place, changed: Callable[[], None]) -> None:
+        """See `Application.showing`."""
+        self._place = place
+        self._changed = changed
+
+    def __repr__(self) -> str:
+        return f"<Shown {self._place.watched.name!r}{'' if self._place.last is None else ', ended'}>"
+
+    def tell(self, outcome: str) -> None:
+        """Say how it ended. Viewers read it in place of “Ended”. Any thread may call it, before the end or later.
+
+        Args:
+            outcome: A word or two, as `success`.
+
+        Raises:
+            ActionError: It is no text.
+        """
+        self._place.outcome = one_line(expect_text("tell: outcome", outcome), _LONGEST_OUTCOME)
+        self._changed()
+
 
 class Roster:
-    """Desktops by number. A number is never used again. Any thread may use it.
+    """Desktops in their places. Any thread may use it.
 
     Attributes:
         alone: The number of the only desktop, where no other has ever been shown: its page needs no grid.
     """
 
-    def __init__(self) -> None:
-        """Begin with none."""
+    def __init__(self, is_watched: Callable[[], bool]) -> None:
+        """Begin with none.
+
+        Args:
+            is_watched: Whether anybody watches just now.
+        """
         self.alone: int | None = None
+        self._is_watched = is_watched
         self._numbers = itertools.count()
-        self._shown: dict[int, Watched] = {}
+        self._places: list[Place] = []
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._closed = False
 
     @property
     def shown(self) -> Mapping[int, Watched]:
-        """Those that are shown now, in the order in which they came: a copy."""
+        """The desktops that have not ended, by their numbers: a copy."""
         with self._lock:
-            return dict(self._shown)
+            return {place.number: place.watched for place in self._places if place.last is None}
 
-    def add(self, watched: Watched) -> int:
-        """Show a desktop. Returns its number.
+    @property
+    def places(self) -> Sequence[Place]:
+        """All places as they are now: a copy."""
+        with self._lock:
+            return [dataclasses.replace(place) for place in self._places]
+
+    def add(self, watched: Watched) -> Place:
+        """Show a desktop: in the place of the oldest one that has ended, so that no other moves, or in a new one.
 
         Raises:
             Closed: The server was closed.
@@ -45,28 +105,34 @@ class Roster:
         with self._lock:
             if self._closed:
                 raise Closed("the server of the page is closed: it shows no more desktops")
-            number = next(self._numbers)
-            self._shown[number] = watched
-            self.alone = number if number == 0 else None
-        self._notify()
-        return number
+            place = Place(next(self._numbers), watched)
+            self.alone = place.number if place.number == 0 else None
+            ended = [each for each in self._places if each.last is not None]
+            if ended:
+                self._places[self._places.index(min(ended, key=lambda each: each.number))] = place
+            else:
+                self._places.append(place)
+        self.notify()
+        return place
 
-    def remove(self, number: int) -> None:
-        """Show a desktop no more."""
+    def end(self, place: Place) -> None:
+        """Show its desktop no more; one who has control hands it back."""
+        last, picture = place.watched.last(pictured=self._is_watched())
         with self._lock:
-            self._shown.pop(number, None)
-        self._notify()
+            place.last, place.picture = last, picture
+        self.notify()
+        place.watched.end()
 
     def close(self) -> None:
         """End what belongs to viewers; one who has control hands it back. Harmless when called again."""
         with self._lock:
             self._closed = True
-            shown = list(self._shown.values())
-        for watched in shown:
-            watched.close()
+            places = list(self._places)
+        for place in places:
+            place.watched.close()
 
     def listen(self, changed: Callable[[], None]) -> None:
-        """Have a function called, in any thread, when a desktop has come or gone; it must return at once."""
+        """Have a function called, in any thread, when a place has changed; it must return at once."""
         with self._lock:
             self._listeners.append(changed)
 
@@ -75,7 +141,8 @@ class Roster:
         with self._lock:
             self._listeners.remove(changed)
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
+        """Report that a place has changed."""
         with self._lock:
             listeners = list(self._listeners)
         for changed in listeners:

@@ -30,7 +30,7 @@ from deskhand.watch.grants import Grants
 from deskhand.watch.grid import GridViewer
 from deskhand.watch.messages import field_of
 from deskhand.watch.peers import is_inside, place_of
-from deskhand.watch.roster import Roster
+from deskhand.watch.roster import Roster, Shown
 from deskhand.watch.site import Site
 from deskhand.watch.viewer import GONE, PROTOCOL, LiveViewer
 from deskhand.watch.watched import Watched
@@ -144,7 +144,7 @@ class Application:
         self._cookie = f"deskhand-{id(self):x}-{time.monotonic_ns():x}"
         self._viewers: set[Viewer] = set()
         self._watched = partial(Watched, agent=agent, questions=questions)
-        self._roster = Roster()
+        self._roster = Roster(lambda: bool(self._viewers))
         for name, each in named.items():
             self._roster.add(self._watched(name, each))
         self._end_revocations = self.grants.on_revoked(self._revoked)
@@ -174,11 +174,12 @@ class Application:
         self._roster.close()
 
     @contextlib.contextmanager
-    def showing(self, name: str, desktop: Desktop) -> Iterator[None]:
+    def showing(self, name: str, desktop: Desktop) -> Iterator[Shown]:
         """Show one more desktop until the `with` block ends: of a pool, say. Pages show all of them as a grid.
 
-        Its viewers get to know that it has ended; one who has control hands it back. The desktop stays open. A page that was
-        loaded while there was one desktop alone shows the others when it is loaded again. Any thread may call it.
+        At the end one who has control hands it back, and its viewers get back to the grid. There its last picture stays until
+        another desktop takes its place. The desktop stays open. A page that was loaded while there was one desktop alone shows
+        the others when it is loaded again. Any thread may call it.
 
         Args:
             name: What viewers read. Several desktops may have one name.
@@ -192,8 +193,9 @@ class Application:
         watched = self._watched(name, expect("showing: desktop", desktop, Desktop))
         with contextlib.ExitStack() as undo:
             undo.callback(watched.end)
-            undo.callback(self._roster.remove, self._roster.add(watched))
-            yield
+            place = self._roster.add(watched)
+            undo.callback(self._roster.end, place)
+            yield Shown(place, self._roster.notify)
 
     async def __call__(
         self,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deskhand.policy.questions import Questions
     from deskhand.watch.grants import GrantOptions, Grants, Scope
     from deskhand.watch.listening import UvicornOptions
+    from deskhand.watch.roster import Shown
 
 WEB_OPTIONS: UvicornOptions = {
     "access_log": False,
@@ -139,7 +140,7 @@ class Server:
         """A link that works once, for `watch`, `control` and `approve`; see `Application.link`."""
         return self.application.link(self.url, *scopes, **options)
 
-    def showing(self, name: str, desktop: Desktop) -> AbstractContextManager[None]:
+    def showing(self, name: str, desktop: Desktop) -> AbstractContextManager[Shown]:
         """Show one more desktop until the `with` block ends; see `Application.showing`."""
         return self.application.showing(name, desktop)
 

@@ -14,7 +14,7 @@ from deskhand._core.redaction import one_line
 from deskhand.desktop.access import core_of, keep, latest, take_out
 from deskhand.errors import ActionError, DeskhandError
 from deskhand.policy.questions import PERSON
-from deskhand.watch.mirror import Mirror
+from deskhand.watch.mirror import Mirror, thumbnail
 from deskhand.watch.operation_list import Denials, Operations
 from deskhand.watch.person_input import PersonInput
 from deskhand.watch.pointing import Pointing
@@ -72,6 +72,16 @@ class Watched:
         keep(desktop, self._denials, first=True)
         if questions is not None:
             self._end_questions = questions.listen(lambda _: self._notify())
+
+    def last(self, *, pictured: bool) -> tuple[dict[str, Any], bytes]:
+        """What a grid shows of it after its end: its state and, if `pictured`, a thumbnail (PNG). Of a private hold neither."""
+        hidden = self.hidden_from(None)
+        picture = b""
+        if pictured and not hidden:
+            with contextlib.suppress(DeskhandError):
+                # The copy for viewers may be half a second old, or was not kept.
+                picture = thumbnail(core_of(latest(self.desktop)).backend.screen)
+        return {**self.summary(), "hidden": hidden}, picture
 
     def end(self) -> None:
         """Show it no more: its viewers are told, and its pages close."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from deskhand.episodes.ledger import open_ledger
 from deskhand.episodes.ledger.ledger import State
-from deskhand.episodes.outcome import RULES, Cause
+from deskhand.episodes.outcome import RULES, Cause, outcome_of
 from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.attempt import attempt
 from deskhand.episodes.play.pools import DesktopPools
@@ -227,16 +227,15 @@ class Worker:
             places = _NoPlaces(
                 f"it was lost {_MOST_LOSSES} times, with its desktop or its worker, and is not tried again"
             )
-        if self._page is not None:
-            places = ShownPlaces(places, str(lease.key), self._page)
+        shown_places = None if self._page is None else ShownPlaces(places, str(lease.key), self._page)
         try:
             record = self._record(attempt_directory(Path(self.plan.directory), lease))
         except OSError as error:
             record = _Unwritable(error)
-        return attempt(
+        result = attempt(
             task,
             lease.key,
-            places,
+            shown_places or places,
             self._agent,
             record,
             number=lease.attempt,
@@ -246,6 +245,9 @@ class Worker:
             failures=lease.failures,
             stop=stop,
         )
+        if shown_places is not None and shown_places.shown is not None:
+            shown_places.shown.tell(outcome_of(result))
+        return result
 
     async def _conclude(self, lease: Lease, result: dict[str, Any]) -> None:
         """Store the result of an attempt."""

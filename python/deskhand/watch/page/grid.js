@@ -1,4 +1,4 @@
-// All desktops as thumbnails. They come and go: the tile of one that has ended stays until another takes its place.
+// All desktops as thumbnails, in the places that the server gives them. One that has ended keeps its place until another takes it.
 
 import { get, make } from "./dom.js";
 import { decode } from "./picture.js";
@@ -15,9 +15,10 @@ import { decode } from "./picture.js";
  * @property {{by: string} | null} paused
  * @property {number} asks
  * @property {{title: string, state: string} | null} latest
+ * @property {string | null} ended how it ended; null while it is live
  *
  * @typedef {object} Tile
- * @property {number | null} id of its desktop; null when that has ended
+ * @property {number} id of its desktop
  * @property {HTMLElement} item
  * @property {HTMLCanvasElement} canvas
  * @property {HTMLElement} name
@@ -31,18 +32,22 @@ export class Grid {
     this.list = get("tiles");
     /** @type {Tile[]} */
     this.tiles = [];
-    /** @type {Tile[]} The tiles of the desktops in the order in which the server lists these. */
-    this.listed = [];
     this.filter = /** @type {HTMLInputElement} */ (get("grid-filter"));
     this.filter.addEventListener("input", () => this.sift());
   }
 
   /** @param {Summary[]} summaries */
   put(summaries) {
-    const ids = new Set(summaries.map((summary) => summary.id));
-    for (const tile of this.tiles) if (tile.id !== null && !ids.has(tile.id)) end(tile);
-    this.listed = summaries.map((summary) => {
-      const tile = this.tiles.find(({ id }) => id === summary.id) ?? this.place(summary.id);
+    this.list.classList.remove("stale");
+    while (this.tiles.length < summaries.length) this.add();
+    // Another server may have fewer.
+    for (const { item } of this.tiles.splice(summaries.length)) item.remove();
+    summaries.forEach((summary, index) => {
+      const tile = this.tiles[index];
+      if (tile.id !== summary.id) clear(tile);
+      tile.id = summary.id;
+      if (summary.ended === null) tile.link.href = `#/${summary.id}`;
+      else tile.link.removeAttribute("href");
       const [text, kind] = stateOf(summary);
       tile.name.textContent = summary.name;
       tile.pill.textContent = text;
@@ -51,28 +56,22 @@ export class Grid {
       tile.link.setAttribute("aria-label", `${summary.name}: ${text}`);
       tile.item.dataset.name = summary.name.toLowerCase();
       if (summary.hidden) clear(tile);
-      return tile;
     });
-    const waiting = summaries.filter((summary) => summary.asks).length;
-    const count = `${summaries.length} ${summaries.length === 1 ? "desktop" : "desktops"}`;
-    get("grid-state").textContent = waiting ? `${waiting} of ${summaries.length} wait for you` : count;
+    const live = summaries.filter((summary) => summary.ended === null);
+    const waiting = live.filter((summary) => summary.asks).length;
+    const count = `${live.length} ${live.length === 1 ? "desktop" : "desktops"}`;
+    get("grid-state").textContent = waiting ? `${waiting} of ${live.length} wait for you` : count;
     get("grid-state").className = waiting ? "pill asks" : "pill";
     this.sift();
   }
 
-  /**
-   * The tile of a desktop that has come: that of one that has ended, or another.
-   * @param {number} id
-   */
-  place(id) {
-    const tile = this.tiles.find((each) => each.id === null) ?? this.add();
-    tile.id = id;
-    tile.link.href = `#/${id}`;
-    clear(tile);
-    return tile;
+  /** What is shown may be old: it is that of an earlier connection. */
+  stale() {
+    this.list.classList.add("stale");
+    get("grid-state").textContent = "Connecting…";
+    get("grid-state").className = "pill";
   }
 
-  /** @returns {Tile} */
   add() {
     const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", "thumbnail"));
     canvas.width = 320;
@@ -81,9 +80,7 @@ export class Grid {
     const link = /** @type {HTMLAnchorElement} */ (make("a", "tile", canvas, make("div", "tile-head", name, pill), latest));
     const item = make("li", "", link);
     this.list.append(item);
-    const tile = { id: null, item, canvas, name, pill, latest, link };
-    this.tiles.push(tile);
-    return tile;
+    this.tiles.push({ id: -1, item, canvas, name, pill, latest, link });
   }
 
   sift() {
@@ -104,7 +101,7 @@ export class Grid {
   async draw(data) {
     const update = await decode(data);
     for (const { x: index, image } of update.pieces) {
-      const canvas = this.listed[index]?.canvas;
+      const canvas = this.tiles[index]?.canvas;
       if (canvas) {
         canvas.width = image.width;
         canvas.height = image.height;
@@ -113,15 +110,6 @@ export class Grid {
       image.close();
     }
   }
-}
-
-/** @param {Tile} tile */
-function end(tile) {
-  tile.id = null;
-  tile.pill.textContent = "Ended";
-  tile.pill.className = "pill";
-  tile.link.removeAttribute("href");
-  tile.link.setAttribute("aria-label", `${tile.name.textContent}: ended`);
 }
 
 /** @param {Tile} tile */
@@ -134,6 +122,7 @@ function clear({ canvas }) {
  * @returns {[string, string]}
  */
 function stateOf(summary) {
+  if (summary.ended !== null) return [summary.ended || "Ended", ""];
   if (summary.loss) return ["No picture", "lost"];
   if (summary.stopped) return ["Stopped", "stopped"];
   if (summary.asks) return ["Waits for you", "asks"];

@@ -10,11 +10,13 @@ import { begin, find, open } from "./session.js";
 const GRANT_ENDED = 4401;
 const DESKTOP_ENDED = 4404;
 const LONGEST_WAIT = 5000;
+const MOST_UNANSWERED = 3;
 
 /** @type {WebSocket | undefined} */
 let socket;
 let wait = 250;
 let shown = "";
+let unanswered = 0;
 let timer = 0;
 
 const live = new Live(
@@ -66,7 +68,10 @@ function connect(session) {
   shown = path;
   show(path === "grid" ? "grid" : "live");
   get("back").hidden = session.alone !== null;
-  if (path === "grid") document.title = "Desktops · deskhand";
+  if (path === "grid") {
+    document.title = "Desktops · deskhand";
+    grid.stale();
+  }
   const mine = open(path);
   socket = mine;
   /** @type {Turn | undefined} */
@@ -76,7 +81,7 @@ function connect(session) {
     // In order, and each acknowledged when it is drawn.
     work = work.then(async () => {
       if (socket !== mine) return;
-      wait = 250;
+      [wait, unanswered] = [250, 0];
       if (typeof data === "string") {
         turn = /** @type {Turn} */ (JSON.parse(data));
         take(turn);
@@ -112,7 +117,7 @@ function take(turn) {
  */
 function again(session, event) {
   const pill = get(shown === "grid" ? "grid-state" : "state");
-  pill.textContent = "Reconnecting…";
+  pill.textContent = unanswered < MOST_UNANSWERED ? "Reconnecting…" : "The server does not answer any more";
   pill.className = "pill lost";
   if (event.code === GRANT_ENDED) {
     refuse("Your access has ended. Ask for a new link.");
@@ -134,6 +139,7 @@ function again(session, event) {
         connect(found);
       }
     } catch {
+      unanswered += 1;
       again(session, new CloseEvent("close"));
     }
   }, wait);
