@@ -35,7 +35,13 @@ PRINTED = {
     "faq.md": ["keyboard\n['notes']\n", "((4, '＠'),)\n"],
     "own-backend.md": ["True [(100, 50, 8, 8)]\n"],
     "own-provider.md": [OWN_PROVIDER],
-    "policies.md": ["denied\n", "allowed\n\nallowed\n\n", "please log in\nAda\nI logged you in\n", "['perform']\n"],
+    "policies.md": [
+        "denied\n",
+        "input: 'transfer 5 to Ada'\nit was asked about: no\n",
+        "allowed\n\nallowed\n\n",
+        "please log in\nAda\nI logged you in\n",
+        "['perform']\n",
+    ],
     "providers.md": [
         "{'type': 'computer'} data:image/png;base64,\n",
         "LeftClick(xy=(640, 400), element=None, modifiers=()) left_click\ntoolu_1 ['text']\n",

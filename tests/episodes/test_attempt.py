@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -210,7 +211,7 @@ def test_an_agent_that_raises_is_graded() -> None:
     record = Kept()
     result = tried(agent, record=record)
     assert (result["cause"], result["valid"], result["success"]) == (Cause.AGENT_ERROR, True, True)
-    assert result["detail"] == "RuntimeError: I give up"
+    assert re.fullmatch(rf"RuntimeError: I give up \({re.escape(__file__)}, line \d+\)", result["detail"])
     assert "in agent" in dict(record.events)["end"]["trace"]
 
 
@@ -439,7 +440,7 @@ def test_an_error_that_cannot_be_looked_at_is_the_agents() -> None:
 
     result = tried(lambda _: raising(Shy("out of ideas"))())
     assert (result["cause"], result["valid"]) == (Cause.AGENT_ERROR, True)
-    assert result["detail"] == "Shy: out of ideas"
+    assert re.fullmatch(rf"Shy: out of ideas \({re.escape(__file__)}, line \d+\)", result["detail"])
 
 
 def test_what_would_be_an_error_of_ours_is_one() -> None:

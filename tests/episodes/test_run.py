@@ -103,8 +103,26 @@ def test_another_run_is_refused_with_what_differs(tmp_path: Path, changed: dict[
     with pytest.raises(EpisodeError, match="another run is in") as error:
         begin(tmp_path, **changed)
     assert said in str(error.value)
-    assert f"deskhand run --out {tmp_path}" in str(error.value)
+    assert f"to go on with it: deskhand run {PRESS} --out {tmp_path}, or" in str(error.value)
     assert (tmp_path / "manifest.json").read_text() == before
+
+
+def test_an_agent_whose_code_has_changed_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module, name = tmp_path / "changing_agent.py", "changing_agent:act"
+    module.write_text("def act(episode):\n    return 'one'\n")
+    out = tmp_path / "run"
+    begin(out, [PRESS], agent=name)
+    assert begin(out, [PRESS], agent=name, seeds=2).new == 1
+    module.write_text("def act(episode):\n    return 'two'\n")
+    with pytest.raises(EpisodeError, match="the code of the agent 'changing_agent:act' has changed since"):
+        begin(out, [PRESS], agent=name, seeds=3)
+    assert len(keys(begin(tmp_path / "other", [PRESS], agent=name))) == 1
+    # The ledger has it too.
+    manifest = json.loads((out / "manifest.json").read_text())
+    (out / "manifest.json").write_text(json.dumps({k: v for k, v in manifest.items() if k != "agent_code"}))
+    with pytest.raises(EpisodeError, match="has changed since"):
+        begin(out, [PRESS], agent=name, seeds=3)
 
 
 def test_what_is_not_given_is_as_it_was(tmp_path: Path) -> None:

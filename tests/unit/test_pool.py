@@ -51,6 +51,16 @@ def make() -> Iterator[Maker]:
     assert maker.living == []
 
 
+def test_what_no_launch_takes_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ActionError, match=r"there is no option 'imgae': did you mean 'image'\?"):
+        deskhand.Pool("docker", imgae="minimal")  # type: ignore[call-arg] # it is wrong on purpose
+    with pytest.raises(ActionError, match="there is no option 'colour': see"):
+        deskhand.Pool(colour="red")  # type: ignore[call-arg] # likewise
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(deskhand.MissingExtra, match="the Docker SDK"):
+        deskhand.Pool("docker")
+
+
 def test_first_come_first_served(make: Maker) -> None:
     """Twelve callers in a known order, two desktops: they are served in that order, and never more desktops than two exist."""
     served: list[int] = []

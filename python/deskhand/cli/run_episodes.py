@@ -258,6 +258,7 @@ def _again(out: str, begun: Begun, ledger: str | None) -> str:
     words += [word for name in given.variables for word in ("--env", name)]
     words += ["--shard", f"{shard[0]}/{shard[1]}"] if shard != (0, 1) else []
     words += ["--ledger", ledger_name(ledger)] if ledger is not None else []
+    words += ["--watch"] if plan.watched else []
     return shlex.join(words)
 
 

@@ -128,7 +128,8 @@ class _Plain:
         del course
 
     def end(self, begun: Begun, course: Course, reason: str | None, again: str) -> None:
-        click.echo(f"{course.done} of {course.keys} episodes are done; now: {_summary(course)}", err=True)
+        played = _summary(course) if course.results or course.retried else "none was left to play"
+        click.echo(f"{course.done} of {course.keys} episodes are done; this time: {played}", err=True)
         if reason is not None:
             click.echo(f"Stopped. To go on: {again}", err=True)
         elif course.done < course.keys:

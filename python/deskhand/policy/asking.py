@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+import logging
 import queue
 import threading
+import traceback
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.attempts import Attempt, NoAnswer
+from deskhand._core.redaction import clean
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
+
+
+_log = logging.getLogger(__name__)
 
 
 class Asked:
@@ -86,6 +92,9 @@ def answer(
                 said = _finished(said, timeout, attempt.loop)
         except BaseException as error:  # noqa: BLE001 # any exception means that there is no answer
             said = _Failed(error)
+            # For who wrote the function: what is denied goes to a model, and says the type alone.
+            told = clean("".join(traceback.format_exception(error)), keep="\n\t")
+            _log.warning("a policy, or what it asks, raised an error: this operation is denied\n%s", told)
         answers.put(said)
 
     context, asked = contextvars.copy_context(), Asked(about)

@@ -25,11 +25,13 @@ from deskhand._core.arguments import (
     expect_text,
     expect_texts,
 )
-from deskhand.errors import ActionError, BackendError, shown
+from deskhand.errors import ActionError, BackendError, nearest, shown
 from deskhand.launchers import targets
 from deskhand.launchers.display import LARGEST_SCREEN
+from deskhand.launchers.docker.engine import check_sdk
 from deskhand.launchers.docker.shared import MOST, SharedContainers
 from deskhand.launchers.docker.spec import ContainerSpec
+from deskhand.launchers.launch_options import LaunchOptions
 from deskhand.machine import runtime_directory
 from deskhand.machine.processes import Guard
 from deskhand.machine.program_arguments import program_words
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deskhand.desktop.desktop import Desktop
-    from deskhand.launchers.launch_options import LaunchOptions
     from deskhand.pool.status import PoolStatus, ResetBy
 
 _RESETS = ("fresh", "session")
@@ -107,7 +108,9 @@ class Pool:
             options: For every launch: what `deskhand.launch` takes. Give a function options of its own by `functools.partial`.
 
         Raises:
-            ActionError: A number is impossible, or `options` has a name, which only one desktop could have.
+            ActionError: A number is impossible, there is no such option, or `options` has a name, which only one desktop could
+                have.
+            MissingExtra: `launch` is `"docker"`, and the Docker SDK is not installed.
         """
         size = expect_integer("Pool: size", size, 1)
         warm = expect_integer("Pool: warm, which is at most size,", warm, 0, size)
@@ -142,7 +145,14 @@ class Pool:
     def _function(
         launch: str | Callable[..., Desktop], displays: int, options: dict[str, Any]
     ) -> Callable[[], Desktop]:
-        """The function that makes a desktop."""
+        """The function that makes a desktop. What is wrong for every launch is told here, and not to each user."""
+        if not callable(launch):
+            for name in options.keys() - {*LaunchOptions.__annotations__, "size", "label"}:
+                meant = nearest(name, LaunchOptions.__annotations__)
+                hint = f"did you mean {meant[0]!r}?" if meant else "see deskhand.launch"
+                raise ActionError(f"Pool: there is no option {shown(name)}: {hint}")
+            if launch == "docker":
+                check_sdk()
         if displays != 1:
             if launch != "docker" or "home" in options:
                 raise ActionError(

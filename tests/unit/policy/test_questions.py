@@ -305,15 +305,21 @@ def test_only_one_of_many_answers_counts(desktop: Desktop) -> None:
     assert (getattr(call.end(), "stdout", None) == "out") == allowed
 
 
-def test_a_listener_that_fails_allows_nothing(desktop: Desktop, inside: Inside) -> None:
+def test_a_listener_that_fails_allows_nothing(
+    desktop: Desktop, inside: Inside, caplog: pytest.LogCaptureFixture
+) -> None:
     questions = Questions()
 
     def fail(_event: QuestionEvent) -> None:
-        raise ValueError("broken")
+        raise ValueError("broken \x1b[31m")
 
     end = questions.listen(fail)
     with pytest.raises(PolicyDenied, match="it failed with ValueError"):
         desktop.also(Guard(ask=questions)).machine.run("ls")
+    # Who wrote it sees where; an escape of a foreign text does not get to a terminal.
+    (told,) = caplog.messages
+    assert f'File "{__file__}", line' in told
+    assert told.endswith("ValueError: broken [31m\n")
     assert questions.pending == ()
     assert inside.done == []
     end()

@@ -6,6 +6,7 @@ This module owns `Episode`, the agent's view of an episode, and the names of age
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import random as chance
 import sys
@@ -25,6 +26,7 @@ from deskhand.actions import (
     Scroll,
     Type,
 )
+from deskhand.episodes.tasks.catalogue import collect_files
 from deskhand.errors import EpisodeError
 
 if TYPE_CHECKING:
@@ -73,6 +75,27 @@ def find_agent(name: str, *, host: bool = False) -> Agent:
         return _function(kind, rest, name)
     known = ", ".join((*_BUILT_IN, "replay:PATH", *LOOPS, "module:function"))
     raise EpisodeError(f"there is no agent {name!r}; there are: {known}")
+
+
+def agent_code(name: str) -> str | None:
+    """A digest of the code of an agent that is a function: of its module and of those beside it that it uses. Else None.
+
+    Raises:
+        EpisodeError: It cannot be loaded, or its code cannot be read.
+    """
+    if not is_code(name) or name.startswith("replay:"):
+        return None
+    find_agent(name)
+    files: set[Path] = set()
+    collect_files(sys.modules[name.partition(":")[0]], files)
+    whole = hashlib.sha256()
+    for path in sorted(files, key=lambda path: path.name):
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise EpisodeError(f"agent {name!r}: {path} cannot be read: {error.strerror}") from error
+        whole.update(f"{path.name}\0{len(data)}\0".encode() + data)
+    return whole.hexdigest()
 
 
 def _function(module: str, attribute: str, name: str) -> Agent:

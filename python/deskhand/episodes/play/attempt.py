@@ -21,7 +21,7 @@ from deskhand.episodes.outcome import RULES, Cause
 from deskhand.episodes.play.agents import find_agent
 from deskhand.episodes.play.budget import StepBudget, Unrecorded
 from deskhand.episodes.play.episode import Episode
-from deskhand.episodes.play.failures import blame, described, unwritten
+from deskhand.episodes.play.failures import blame, described, placed, unwritten
 from deskhand.episodes.play.grading import canonical, graded
 from deskhand.episodes.play.supervision import Stop, SupervisedThread
 from deskhand.episodes.record.end_state import EndState, KeepingContext
@@ -311,7 +311,7 @@ class _Attempt:
         if ended is not None:
             self._conclude(*ended)
         elif error is not None:
-            self._conclude(blame(error), described(error))
+            self._conclude(blame(error), placed(error))
             self.trace = _trace(error)
         elif thread.value is None or isinstance(thread.value, str):
             self.answer = None if thread.value is None else thread.value[:_ANSWER]

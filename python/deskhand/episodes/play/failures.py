@@ -101,6 +101,20 @@ def described(error: BaseException) -> str:
     return f"{kind}: {said}" if said else kind
 
 
+def placed(error: BaseException) -> str:
+    """An exception in one line, with the file and line of the code of neither a package nor Python that raised it."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        file = trace.tb_frame.f_code.co_filename
+        installed = "site-packages" in file or "dist-packages" in file or file.startswith("<")
+        if not installed and module != "deskhand" and (module == "__main__" or module not in sys.stdlib_module_names):
+            place = f" ({one_line(file, _LONGEST)}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return described(error) + place
+
+
 def unwritten(error: OSError | EpisodeError) -> str:
     """The message for a record that cannot be written."""
     hint = "; make room there, and run it again" if isinstance(error, OSError) else ""

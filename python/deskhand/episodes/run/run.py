@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import time
 from dataclasses import asdict, dataclass
 from itertools import islice, product
@@ -16,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.arguments import expect, expect_callable, expect_path, expect_text, expect_texts
+from deskhand._core.redaction import one_line
 from deskhand._native import __version__
 from deskhand.episodes.ledger import ledger_name, open_ledger
 from deskhand.episodes.ledger.ledger import EVERYTHING, Key
-from deskhand.episodes.play.agents import find_agent, is_code
+from deskhand.episodes.play.agents import agent_code, find_agent, is_code
 from deskhand.episodes.play.pools import DesktopPools
 from deskhand.episodes.run.engines import ENGINES
 from deskhand.episodes.run.host import describe
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 _LEDGER = "episodes.sqlite"
 _SHOWN = 3
+_LONGEST_COMMAND = 500
 _MOST = 1_000_000_000
 # Settings that cannot change when a run continues: another value is another run. None: keep the run's value.
 _SAME = ("agent", "run_seed", "backend", "image", "limit", "ledger")
@@ -164,6 +167,7 @@ def begin(
         "deskhand": __version__,
         **settings,
         "select": select,
+        "agent_code": agent_code(settings["agent"]),
         "tasks": {task.name: digest(task) for task in found},
         "limits": {task.name: asdict(task.limits) for task in found},
         "resources": {task.name: asdict(task.resources) for task in found},
@@ -234,7 +238,7 @@ def _settled(directory: Path, asked: Mapping[str, Any], kept: Mapping[str, Any] 
         if asked[name] is not None and asked[name] < kept[name]
     ]
     if differing:
-        raise _other(directory, differing, f"to go on with it: deskhand run --out {directory}")
+        raise _other(directory, differing, f"to go on with it: {_command(directory, kept)}")
     return {name: kept[name] if value is None else value for name, value in asked.items()}
 
 
@@ -250,8 +254,16 @@ def _refuse_unnamed(directory: Path, kept: Mapping[str, Any], asked: Mapping[str
         more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
         raise EpisodeError(
             f"the run in {directory} has code, or addresses that lead elsewhere: {', '.join(lacking[:_SHOWN])}{more}. If you "
-            "trust it, give it again to go on with the run"
+            f"trust it, give it again to go on with the run: {_command(directory, kept)}"
         )
+
+
+def _command(directory: Path, kept: Mapping[str, Any]) -> str:
+    """The command that goes on with a run. A manifest may have anything, so it is cut."""
+    words = ["deskhand", "run", *(name for name in kept["select"] if not ships(name)), "--out", str(directory)]
+    words += ["--agent", kept["agent"]] if is_code(kept["agent"]) else []
+    words += ["--ledger", kept["ledger"]] if kept["ledger"] != _LEDGER else []
+    return one_line(shlex.join(words), _LONGEST_COMMAND)
 
 
 def _refuse_other(
@@ -267,6 +279,8 @@ def _refuse_other(
         for name, value in kept.get("images", {}).items()
         if manifest["images"].get(name) not in {None, value}
     ]
+    if kept["agent"] == manifest["agent"] and kept.get("agent_code") not in {None, manifest["agent_code"]}:
+        differing.append(f"the code of the agent {shown(kept['agent'])} has changed since")
     if settings:
         # The manifest of another machine, which this directory did not have.
         differing += [

@@ -139,10 +139,10 @@ def _sources(cls: type[Task]) -> Iterable[tuple[str, bytes]]:
         return [(str(path.relative_to(cls.folder)), _read(cls, path)) for path in files]
     if issubclass(cls, ForeignTask):
         return cls.source()
-    found: dict[Path, ModuleType] = {}
+    found: set[Path] = set()
     for base in cls.__mro__:
         if base not in {Task, object} and issubclass(base, Task):
-            _collect(sys.modules[base.__module__], found)
+            collect_files(sys.modules[base.__module__], found)
     return [(path.name, _read(cls, path)) for path in found]
 
 
@@ -153,17 +153,17 @@ def _read(cls: type[Task], path: Path) -> bytes:
         raise TaskError(cls.name, f"{path} cannot be read: {error.strerror}") from error
 
 
-def _collect(module: ModuleType, found: dict[Path, ModuleType]) -> None:
+def collect_files(module: ModuleType, found: set[Path]) -> None:
     """Add the file of a module, and those of the modules in the same folder that it imports from."""
     file = getattr(module, "__file__", None)
     if file is None or Path(file) in found:
         return
-    found[Path(file)] = module
+    found.add(Path(file))
     for value in list(vars(module).values()):
         other = inspect.getmodule(value)
         beside = getattr(other, "__file__", None)
         if other is not None and beside is not None and Path(beside).parent == Path(file).parent:
-            _collect(other, found)
+            collect_files(other, found)
 
 
 # --- finding ---

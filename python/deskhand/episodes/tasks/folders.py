@@ -208,7 +208,9 @@ def _check_choices(choices: object, wrong: Callable[[str, str], TaskError]) -> N
         if isinstance(choice, dict):
             ends = (choice.get("from"), choice.get("to"))
             whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
-            if set(choice) != {"from", "to"} or not whole or ends[0] > ends[1]:  # type: ignore[operator] # integers
+            if whole and ends[0] > ends[1]:  # type: ignore[operator] # integers
+                raise wrong(f"parameters: {name} is from {ends[0]} to {ends[1]}", "begin with the smaller one")
+            if set(choice) != {"from", "to"} or not whole:
                 raise wrong(f"parameters: {name} is {shown(choice)}", "write { from = 1, to = 9 }, with integers")
 
 
@@ -222,7 +224,9 @@ def _drawn(choice: Any, random: random.Random) -> Any:
 
 def _filled(kind: type, key: str, given: object, wrong: Callable[[str, str], TaskError]) -> Any:
     known = [item.name for item in fields(kind)]
-    if not isinstance(given, dict) or set(given) - set(known):
+    if isinstance(given, dict) and (unknown := sorted(set(given) - set(known))):
+        raise wrong(f"{key}: there is no {shown(unknown[0])}", f"it has {', '.join(known)}")
+    if not isinstance(given, dict):
         raise wrong(f"{key}: it is {shown(given)}", f"write a table [{key}] of {', '.join(known)}")
     return kind(**{name: _bytes_of(value) if "memory" in name else value for name, value in given.items()})
 

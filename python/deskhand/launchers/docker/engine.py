@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import itertools
 import os
 import socket
@@ -161,6 +162,16 @@ def _impatient() -> Iterator[None]:
         yield
     finally:
         _patient.reset(token)
+
+
+def check_sdk() -> None:
+    """Check that the Docker SDK is there, without importing it.
+
+    Raises:
+        MissingExtra: It is not installed.
+    """
+    if importlib.util.find_spec("docker") is None:
+        raise MissingExtra("the Docker SDK", "docker")
 
 
 def connect_engine(timeout: float = _TIMEOUT, environment: Mapping[str, str] | None = None) -> Engine:
