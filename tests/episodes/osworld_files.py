@@ -7,11 +7,13 @@ picture, a sound, a PDF or an archive; anything else is text, or JSON if it is n
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import math
 import shutil
 import struct
 import sys
+import tarfile
 import tempfile
 import wave
 from pathlib import Path
@@ -190,11 +192,21 @@ def _zip(path: Path, files: dict[str, Any]) -> None:
         shutil.make_archive(str(path.with_suffix("")), "zip", folder)
 
 
+def _tar_gz(path: Path, files: dict[str, str]) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+
+
 def _anything(path: Path, content: Any) -> None:
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
 
 
-_KINDS = {".docx": _docx, ".xlsx": _xlsx, ".pptx": _pptx, ".png": _picture, ".wav": _wav, ".pdf": _pdf, ".zip": _zip}
+_KINDS = {
+    ".docx": _docx, ".xlsx": _xlsx, ".pptx": _pptx, ".png": _picture, ".wav": _wav, ".pdf": _pdf, ".zip": _zip, ".gz": _tar_gz,
+}  # fmt: skip
 
 
 def make(path: Path, content: Any) -> None:

@@ -10,6 +10,7 @@ plays them and an agent that does nothing, has upstream's code evaluate both, an
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from deskhand import KeyPress, Type
+from deskhand import KeyPress, RightClick, Type
 from deskhand.episodes.record.reader import open_run
 from deskhand.episodes.tasks.osworld.assets import Assets
 from deskhand.episodes.tasks.osworld.evaluators import find_evaluators
@@ -40,6 +41,8 @@ INFEASIBLE = (
 """The tasks that cannot be done, by domain and the beginning of the id: right is to say so."""
 
 _DONE = "oracle: done"
+# The height of a line in a list.
+_LINE = 24
 
 
 def _terminal(*commands: str) -> Callable[[Desktop], None]:
@@ -76,6 +79,7 @@ def _save_every_three_minutes(desktop: Desktop) -> None:
         wait_for_window(desktop, shown.title)
         desktop.perform(KeyPress(("Escape",)))
         wait_until_gone(desktop, shown)
+    wait_for_window(desktop, "LibreOffice Impress")
     desktop.perform(KeyPress(("alt", "F12")))
     wait_for_window(desktop, "Options")
     dialog = desktop.find(role="dialog")
@@ -134,6 +138,19 @@ _REFERENCE = (
 )
 
 
+def _two_folders(desktop: Desktop) -> None:
+    wait_for_window(desktop, "Mozilla Thunderbird")
+    for name in ("COMPANY", "UNIVERSITY"):
+        # Its box has its folders too, once there are some.
+        box = desktop.find(role="treeitem", name="Local Folders").element(timeout=60.0).box
+        assert box is not None
+        desktop.perform(RightClick((box.x + box.width // 2, box.y + _LINE // 2)))
+        desktop.find(role="menuitem", name="New Folder…").click(timeout=30.0)
+        asks = wait_for_window(desktop, "New Folder")
+        desktop.perform(Type(name), KeyPress(("Return",)))
+        wait_until_gone(desktop, asks)
+
+
 def _nothing(desktop: Desktop) -> None:
     """A new browser writes the setting that the evaluator looks for."""
     del desktop
@@ -163,9 +180,7 @@ ORACLES: dict[str, Callable[[Desktop], None]] = {
     "multi_apps/f8369178": _terminal("gsettings set org.gnome.desktop.interface gtk-theme Orchis"),
     "os/3ce045a0": _terminal("gsettings set org.gnome.desktop.interface text-scaling-factor 1.25"),
     "os/a4d98375": _terminal("gsettings set org.gnome.desktop.screensaver lock-enabled true"),
-    "vlc/5ac2891a": _terminal(
-        "pkill -x vlc", "sed -i '/play-and-exit=/d' ~/.config/vlc/vlcrc", "echo play-and-exit=0 >> ~/.config/vlc/vlcrc"
-    ),
+    "thunderbird/a10b69e1": _two_folders,
     "vlc/8ba5ae7a": _terminal("pkill -x vlc", "echo input-record-path=$HOME/Desktop >> ~/.config/vlc/vlcrc"),
     "vlc/d06f0d4d": _terminal(
         "pkill -x vlc", "echo 'qt-slider-colours=0;0;0;0;0;0;0;0;0;0;0;0' >> ~/.config/vlc/vlcrc"
@@ -174,6 +189,41 @@ ORACLES: dict[str, Callable[[Desktop], None]] = {
 
 _SALES = [["Week", "Sales", "COGS"], [1, 120, 70], [2, 90, 45], [3, 200, 110]]
 _ROWS = [["Seq No.", "Order"], *([None, f"SO-{number}"] for number in range(11, 11 + _ORDERS))]
+_PREFERENCES = {
+    "mail.accountmanager.accounts": "account1,account2",
+    "mail.accountmanager.defaultaccount": "account2",
+    "mail.accountmanager.localfoldersserver": "server1",
+    "mail.account.account1.server": "server1",
+    "mail.account.account2.server": "server2",
+    "mail.account.account2.identities": "id1",
+    "mail.identity.id1.useremail": "anonym@mail.example",
+    "mail.server.server1.directory-rel": "[ProfD]Mail/Local Folders",
+    "mail.server.server1.hostname": "Local Folders",
+    "mail.server.server1.name": "Local Folders",
+    "mail.server.server1.type": "none",
+    "mail.server.server1.userName": "nobody",
+    "mail.server.server2.directory-rel": "[ProfD]Mail/mail.example",
+    "mail.server.server2.hostname": "mail.example",
+    "mail.server.server2.name": "anonym@mail.example",
+    "mail.server.server2.type": "pop3",
+    "mail.server.server2.userName": "anonym",
+    "mail.server.server2.login_at_startup": False,
+    "mail.server.server2.check_new_mail": False,
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "mail.rights.version": 1,
+    "mail.shell.checkDefaultClient": False,
+    "mailnews.start_page.enabled": False,
+}
+_PROFILE = "t5q2a5hp.default-release"
+# The number of the installation follows from the directory, which is Ubuntu's too.
+_THUNDERBIRD = {
+    ".thunderbird/profiles.ini": f"[InstallFDC34C9F024745EB]\nDefault={_PROFILE}\nLocked=1\n\n"
+    f"[Profile0]\nName=default-release\nIsRelative=1\nPath={_PROFILE}\nDefault=1\n\n"
+    "[General]\nStartWithLastProfile=1\nVersion=2\n",
+    f".thunderbird/{_PROFILE}/prefs.js": "".join(
+        f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in _PREFERENCES.items()
+    ),
+}
 STANDINS: dict[str, dict[str, Any]] = {
     "libreoffice_calc/1e8df695": {
         "WeeklySales.xlsx": _SALES,
@@ -192,6 +242,7 @@ STANDINS: dict[str, dict[str, Any]] = {
         ],
     },
     "libreoffice_writer/3ef2b351": {"Constitution_Template_With_Guidelines.docx": ["A Constitution", "Article I"]},
+    "thunderbird/a10b69e1": {"thunderbird-profile.tar.gz": _THUNDERBIRD},
 }
 """What stands for the files that a task downloads, by their names; see `osworld_files.py`."""
 
@@ -224,10 +275,11 @@ def play(episode: Episode) -> str:
 
 # --- the table ---
 
-HEAD = """# Tasks of OSWorld that download nothing
+HEAD = """# Tasks of OSWorld, done by oracles
 
-`PYTHONPATH=tests python -m episodes.osworld_oracles CHECKOUT` wrote this: the scores that OSWorld's own code gives to what an
-oracle did through the desktop, and to nothing done."""
+`PYTHONPATH=tests python -m episodes.osworld_oracles CHECKOUT --backend docker` wrote this: the scores that OSWorld's own code
+gives to what an oracle did through the desktop, and to nothing done. Where a task downloads files, a script made others in
+their place, also the one that the result is compared with."""
 SOLVED_BY_NOTHING = ("chrome/99146c54",)
 """Whose evaluator looks for a setting that a new browser writes."""
 
@@ -262,7 +314,7 @@ def table(
     lines = ["| task | | oracle | nothing | seconds |", "|---|---|---|---|---|"]
     wrong = []
     for name in known:
-        what = "cannot be done" if name in INFEASIBLE else ""
+        what = "cannot be done" if name in INFEASIBLE else "files in place of its own" if name in STANDINS else ""
         if (lacks := _lacks(right[name])) and lacks == _lacks(idle[name]):
             lines.append(f"| {name} | {what} | lacks {lacks} | lacks {lacks} | |")
             continue

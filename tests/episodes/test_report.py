@@ -151,7 +151,7 @@ def test_pictures_of_what_failed_only(run: Path, tmp_path: Path) -> None:
 def test_a_run_without_results_yet_has_a_page(tmp_path: Path) -> None:
     run = play(tmp_path / "empty", [])
     (run / "manifest.json").write_text(json.dumps({**json.loads((run / "manifest.json").read_text()), "seeds": 2}))
-    assert "2 episodes have no result yet" in write_report(run).read_text()
+    assert "2 episodes without a result yet" in write_report(run).read_text()
 
 
 def copied(run: Path, folder: Path) -> Path:

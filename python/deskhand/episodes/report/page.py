@@ -170,7 +170,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(percent=_percent, interval=_interval, seconds=_seconds)
+    environment.filters.update(percent=_percent, interval=_interval, seconds=_seconds, counted=_counted)
     return environment
 
 
@@ -244,6 +244,10 @@ def _facts(moment: Moment) -> list[str]:
     areas = len(moment.rects)
     changed = [f"{areas} area{'' if areas == 1 else 's'} changed"] if areas else []
     return [*moment.facts, *changed, *(f"{part} {_seconds(value)}" for part, value in moment.times)]
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _percent(value: float, digits: int = 1) -> str:

@@ -49,7 +49,7 @@ export class Grid {
       if (summary.ended === null) tile.link.href = `#/${summary.id}`;
       else tile.link.removeAttribute("href");
       const [text, kind] = stateOf(summary);
-      tile.name.textContent = summary.name;
+      tile.name.textContent = tile.name.title = summary.name;
       tile.pill.textContent = text;
       tile.pill.className = `pill ${kind}`;
       tile.latest.textContent = summary.latest ? summary.latest.title : "No operation yet";
