@@ -119,6 +119,25 @@ def test_a_link_is_scrolled_to(launch: Callable[..., Desktop], tmp_path: Path, b
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_an_item_with_items_below_it_is_clicked_itself(
+    launch: Callable[..., Desktop], tmp_path: Path, browser: str
+) -> None:
+    """Its box has those below it, as that of a mail program's account has the folders."""
+    desktop = launch(size=(1000, 700))
+    lines = "".join(f"<div role=treeitem>Child {number}</div>" for number in range(4))
+    (tmp_path / "page.html").write_text(
+        "<title>tree</title><div role=tree><div role=treeitem aria-label=Parent>Parent<div role=group>"
+        f"{lines}</div></div></div><script>onclick = event => document.title = 'at ' + event.target.firstChild.data</script>"
+    )
+    desktop.start(BROWSERS[browser](f"file://{tmp_path}/page.html", tmp_path / "profile"), timeout=PATIENCE)
+    desktop.find("treeitem", "Child 3").click(timeout=PATIENCE)
+    assert says(desktop, "at Child 3")
+    desktop.find("treeitem", "Parent", exact=True).click(timeout=PATIENCE)
+    assert says(desktop, "at Parent")
+
+
+@pytest.mark.soak
 def test_a_row_is_scrolled_to(desktop: Desktop, puppet: Puppet) -> None:
     """GTK 3 says neither where a row is that does not show nor scrolls to it: the wheel does."""
     puppet.run("rows(500)")

@@ -10,6 +10,7 @@ import pytest
 from deskhand import Element, Elements, Point, Rect
 from deskhand._core.elements import Query, role_names
 from deskhand._core.labels import nearest_label
+from deskhand.desktop.elements import own_point
 
 
 def element(ref: str, role: str, name: str = "", box: Rect | None = None, **more: Any) -> Element:
@@ -113,3 +114,32 @@ def test_a_window_is_one_whatever_its_toolkit_calls_it() -> None:
     filler = 20
     assert role_names(filler, "") == ("window", "filler")
     assert role_names(filler, "window") == ("generic", "filler")
+
+
+@pytest.mark.parametrize(
+    ("box", "point", "child", "own"),
+    [
+        # The whole item, with two items below its line.
+        (Rect(0, 100, 200, 90), Point(100, 145), Rect(20, 130, 180, 30), Point(100, 115)),
+        # The window ends in the first of these.
+        (Rect(0, 100, 200, 90), Point(100, 135), Rect(20, 130, 180, 30), Point(100, 115)),
+        # Ten pixels of its line are scrolled out at the top, or all of it.
+        (Rect(0, 100, 200, 90), Point(100, 150), Rect(20, 130, 180, 30), Point(100, 120)),
+        (Rect(0, 100, 200, 90), Point(100, 170), Rect(20, 130, 180, 30), None),
+        # Its box is its line, or the item below begins under its middle.
+        (Rect(0, 100, 200, 30), Point(100, 115), Rect(20, 130, 180, 30), None),
+        (Rect(0, 100, 200, 60), Point(100, 130), Rect(20, 140, 180, 20), None),
+    ],
+)
+def test_an_item_is_clicked_on_its_own_line(box: Rect, point: Point, child: Rect, own: Point | None) -> None:
+    parent = element("e1", "treeitem", "Parent", box, point=point, depth=1)
+    group = element("e2", "group", box=child, depth=2, parent="e1")
+    found = [
+        parent,
+        group,
+        element("e3", "treeitem", "Child", child, depth=3, parent="e2"),
+        element("e4", "treeitem", depth=1),
+    ]
+    assert own_point(Elements(found, (), 1), parent) == own
+    assert own_point(Elements(found, (), 1), found[2]) is None
+    assert own_point(Elements([parent, found[3]], (), 1), parent) is None

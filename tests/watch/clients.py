@@ -79,12 +79,17 @@ def refused(server: Server, keys: tuple[str, str], path: str = "/live/0", **opti
 
 
 def turn(made: Connection) -> dict[str, Any]:
-    """The next turn, acknowledged, with the bytes of its picture as `data`."""
+    """The next turn, acknowledged."""
+    return turn_and_picture(made)[0]
+
+
+def turn_and_picture(made: Connection) -> tuple[dict[str, Any], bytes]:
+    """The next turn, acknowledged, and the bytes of its picture."""
     told: dict[str, Any] = json.loads(made.recv(timeout=60))
-    told["data"] = made.recv(timeout=60) if told["picture"] else b""
-    assert isinstance(told["data"], bytes)
+    data = made.recv(timeout=60) if told["picture"] else b""
+    assert isinstance(data, bytes)
     made.send(json.dumps({"type": "ack", "sequence": told["sequence"]}))
-    return told
+    return told, data
 
 
 def closed_with(made: Connection) -> tuple[int, str]:

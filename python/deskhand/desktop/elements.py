@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Seconds: for one reading within a wait, and between two of them.
 _ONE_READ = 1.0
+# Roles of elements that may have others of the same role below them.
+_ITEMS = frozenset({"treeitem", "listitem"})
 _LOOK_AGAIN = 0.04
 # Times that something is scrolled on the way to one element, at most.
 _MOST_STEPS = 60
@@ -185,6 +187,8 @@ class ElementReader:
     def reach(self, ref: str, timeout: float) -> Point:
         """The middle of an element when a person could click it: it is on the screen, still, enabled and not covered.
 
+        Of an item with items of its own below it, it is the middle of its own line.
+
         Raises:
             ActionError: It is not there any more.
             DeskhandTimeout: It was not so within `timeout` seconds; says what it was instead.
@@ -211,7 +215,7 @@ class ElementReader:
             late = obstacle if silent and clock() - heard < _ONE_READ else None
             amiss = late or silent or obstacle or unrest or self._what_opens(element)
             if not amiss and element.point is not None:
-                return element.point
+                return own_point(found, element) or element.point
             if element.point is None and left > 0 and (over := self._scroller(found, element)) is not None:
                 scroll = scroll or Scroll(self._backend, clock, lambda limit: self._ask_to_scroll(ref, limit))
                 did, hidden = scroll.step(found, element, over, quiet=stillness.is_quiet())
@@ -318,6 +322,31 @@ def _obstacle(found: Elements, element: Element) -> str | None:
         return f"is covered by the window {element.covered_by!r}"
     in_the_way = found.in_the_way(element)
     return f"is {in_the_way}" if in_the_way else None
+
+
+def own_point(found: Elements, element: Element) -> Point | None:
+    """A point of an item's own line, where its middle is in an item below it; None where the middle is its own.
+
+    The box of an item of a tree may have the items below it, as in browsers.
+    """
+    box, point = element.box, element.point
+    if element.role not in _ITEMS or box is None or point is None:
+        return None
+    top = box.bottom
+    inside = False
+    for each in found:
+        if each.ref == element.ref:
+            inside = True
+        elif inside:
+            if each.depth <= element.depth:
+                break
+            if each.role == element.role and each.box is not None:
+                top = min(top, each.box.y)
+    if not box.y < top <= point.y:
+        return None
+    # The point is the middle of what shows. Where it is below the box's, twice that is cut off at the top.
+    shown = box.y + max(0, 2 * (point.y - box.y - box.height // 2))
+    return Point(point.x, (shown + top) // 2) if shown < top else None
 
 
 def _native_rect(rect: Rect) -> tuple[int, int, int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,7 @@ RULES: Mapping[Cause, Rule] = MappingProxyType(
 """What follows from each cause."""
 
 
-def outcome_of(result: Mapping[str, Any]) -> str:
+def outcome_of(result: Mapping[str, object]) -> str:
     """How an episode ended, in a word: `success`, `failure`, or the cause that makes it invalid. `result`: of `result.json`."""
     if not result["valid"]:
         return str(result["cause"])

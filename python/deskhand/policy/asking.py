@@ -16,7 +16,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from deskhand._core.attempts import Attempt, NoAnswer
-from deskhand._core.redaction import clean
 
 if TYPE_CHECKING:
     import asyncio
@@ -92,9 +91,9 @@ def answer(
                 said = _finished(said, timeout, attempt.loop)
         except BaseException as error:  # noqa: BLE001 # any exception means that there is no answer
             said = _Failed(error)
-            # For who wrote the function: what is denied goes to a model, and says the type alone.
-            told = clean("".join(traceback.format_exception(error)), keep="\n\t")
-            _log.warning("a policy, or what it asks, raised an error: this operation is denied\n%s", told)
+            # For who wrote the function. The text of the error is left out: it may contain a secret that was typed.
+            places = "".join(f"\n  {at.filename}, line {at.lineno}" for at in traceback.extract_tb(error.__traceback__))
+            _log.warning("a policy, or what it asks, raised %s: this operation is denied%s", said.kind, places)
         answers.put(said)
 
     context, asked = contextvars.copy_context(), Asked(about)

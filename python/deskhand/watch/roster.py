@@ -42,13 +42,9 @@ class Place:
 class Shown:
     """A desktop that viewers see, or saw."""
 
-    def __init__(self, place: Place, changed: Callable[[], None]) -> None:
-        """See `Application.showing`."""
-        self._place = place
-        self._changed = changed
-
-    def __repr__(self) -> str:
-        return f"<Shown {self._place.watched.name!r}{'' if self._place.last is None else ', ended'}>"
+    def __init__(self, told: Callable[[str], None]) -> None:
+        """See `Application.showing`; `told` is called with how it ended."""
+        self._told = told
 
     def tell(self, outcome: str) -> None:
         """Say how it ended. Viewers read it in place of “Ended”. Any thread may call it, before the end or later.
@@ -59,8 +55,7 @@ class Shown:
         Raises:
             ActionError: It is no text.
         """
-        self._place.outcome = one_line(expect_text("tell: outcome", outcome), _LONGEST_OUTCOME)
-        self._changed()
+        self._told(one_line(expect_text("tell: outcome", outcome), _LONGEST_OUTCOME))
 
 
 class Roster:
@@ -112,7 +107,7 @@ class Roster:
                 self._places[self._places.index(min(ended, key=lambda each: each.number))] = place
             else:
                 self._places.append(place)
-        self.notify()
+        self._notify()
         return place
 
     def end(self, place: Place) -> None:
@@ -120,8 +115,13 @@ class Roster:
         last, picture = place.watched.last(pictured=self._is_watched())
         with self._lock:
             place.last, place.picture = last, picture
-        self.notify()
+        self._notify()
         place.watched.end()
+
+    def conclude(self, place: Place, outcome: str) -> None:
+        """Note how its desktop ended, or ends."""
+        place.outcome = outcome
+        self._notify()
 
     def close(self) -> None:
         """End what belongs to viewers; one who has control hands it back. Harmless when called again."""
@@ -141,8 +141,7 @@ class Roster:
         with self._lock:
             self._listeners.remove(changed)
 
-    def notify(self) -> None:
-        """Report that a place has changed."""
+    def _notify(self) -> None:
         with self._lock:
             listeners = list(self._listeners)
         for changed in listeners:

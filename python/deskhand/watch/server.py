@@ -195,7 +195,7 @@ class Application:
             undo.callback(watched.end)
             place = self._roster.add(watched)
             undo.callback(self._roster.end, place)
-            yield Shown(place, self._roster.notify)
+            yield Shown(partial(self._roster.conclude, place))
 
     async def __call__(
         self,
