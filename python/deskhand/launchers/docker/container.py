@@ -117,7 +117,7 @@ class Container(ContainerCommands):
 
         code, _, errors = self.run(["sh", "-c", _READ, "sh", str(limit + 1), _checked(path)], take=take)
         if code != 0:
-            raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
+            raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors, code)}")
         return bytes(data)
 
     def view_file(self, path: str, *, limit: int) -> bytes | Listing:
@@ -133,7 +133,7 @@ class Container(ContainerCommands):
         code, _, errors = self.run(argv, take=take)
         found = viewed(code, bytes(data), path, self.name)
         if found is None:
-            raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors)}")
+            raise BackendError(f"cannot read {path!r} in {self.name}: {_words(errors, code)}")
         if isinstance(found, bytes) and len(found) > limit:
             raise BackendError(f"{path!r} in {self.name} is larger than {limit} bytes: raise the limit")
         return found
@@ -143,7 +143,7 @@ class Container(ContainerCommands):
         argv = ["sh", "-c", _WRITE, "sh", _checked(path), str(len(data)), "new" if new else ""]
         code, _, errors = self.run(argv, stdin=data)
         if code != 0:
-            raise BackendError(f"cannot write {path!r} in {self.name}: {_words(errors)}")
+            raise BackendError(f"cannot write {path!r} in {self.name}: {_words(errors, code)}")
 
     def copy_in(self, source: str | os.PathLike[str], target: str) -> tuple[str, ...]:
         """See `Machine.copy_in`."""
@@ -152,7 +152,7 @@ class Container(ContainerCommands):
             script = 'mkdir -p -- "$1" && tar -x --no-same-owner --no-same-permissions -C "$1" -f -'
             code, _, errors = self.run(["sh", "-c", script, "sh", directory], stdin=spool)
         if code != 0:
-            raise BackendError(f"cannot copy to {target!r} in {self.name}: {_words(errors)}")
+            raise BackendError(f"cannot copy to {target!r} in {self.name}: {_words(errors, code)}")
         return left_out.tell(repr(str(source)))
 
     def copy_out(self, source: str, target: str | os.PathLike[str], *, limit: int) -> tuple[str, ...]:
@@ -210,7 +210,7 @@ class Container(ContainerCommands):
                 hint = (
                     "of the desktop's parts they are x-server, window-manager, bus, accessibility, panel and keep-logs"
                 )
-                raise BackendError(f"no log of {shown(program)} in {self.name}: {_words(errors)}; {hint}")
+                raise BackendError(f"no log of {shown(program)} in {self.name}: {_words(errors, code)}; {hint}")
         return text.decode("utf-8", "replace")
 
     def _log_prefix_of(self, program: str | Program | None) -> str:
@@ -306,8 +306,10 @@ def _checked(path: str) -> str:
     return path
 
 
-def _words(errors: bytes) -> str:
-    return errors.decode("utf-8", "replace").strip()[-500:] or "no reason was given"
+def _words(errors: bytes, code: int | None = None) -> str:
+    return errors.decode("utf-8", "replace").strip()[-500:] or (
+        "no reason was given" if code is None else f"no reason was given (exit code {code})"
+    )
 
 
 class _Output:
