@@ -254,14 +254,13 @@ def _refuse_unnamed(directory: Path, kept: Mapping[str, Any], asked: Mapping[str
         more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
         raise EpisodeError(
             f"the run in {directory} has code, or addresses that lead elsewhere: {', '.join(lacking[:_SHOWN])}{more}. If you "
-            f"trust it, give it again to go on with the run: {_command(directory, kept)}"
+            "trust it, give it again to go on with the run"
         )
 
 
 def _command(directory: Path, kept: Mapping[str, Any]) -> str:
     """The command that goes on with a run. A manifest may have anything, so it is cut."""
-    words = ["deskhand", "run", *(str(name) for name in kept["select"] if not ships(name))]
-    words += ["--out", str(directory)]
+    words = ["deskhand", "run", *(str(name) for name in kept["select"] if not ships(name)), "--out", str(directory)]
     words += ["--agent", kept["agent"]] if is_code(kept["agent"]) else []
     words += ["--ledger", kept["ledger"]] if kept["ledger"] != _LEDGER else []
     return one_line(shlex.join(words), _LONGEST_COMMAND)
