@@ -32,6 +32,7 @@ _MOST_WAITING = 500
 _LONGEST_CLIPBOARD = 1 << 16
 _JOIN = 10.0
 _SLICE = 0.5
+_MOMENT = 0.02
 _LONGEST_ERROR = 500
 _ENDED = "you do not have control of this desktop any more"
 
@@ -130,12 +131,32 @@ class PersonInput:
         # A policy may take long to ask about a file, and input goes on meanwhile.
         threading.Thread(target=self._store, args=(upload,), name="deskhand-files", daemon=True).start()
 
-    def end(self, note: str) -> None:
-        """Hand the desktop back: what is pressed is released. Input that waits is not sent any more."""
+    def end(self, note: str, *, whole: bool = False) -> None:
+        """Hand the desktop back: what is pressed is released.
+
+        Args:
+            note: The person's words.
+            whole: Do what waits first, for at most 10 s. Otherwise it is not done any more.
+        """
+        if whole:
+            self._finish()
         self._stop()
         self._thread.join(_JOIN)
         with contextlib.suppress(DeskhandError):
             self._hold.release(note)
+
+    def _finish(self) -> None:
+        """Wait until everything that was put is done, or told."""
+        done = threading.Event()
+        with self._news:
+            if not self._over:
+                self._waiting.append({"type": "end", "done": done})
+                self._news.notify()
+        until = self._clock() + _JOIN
+        while self.active and not done.wait(_MOMENT):
+            if self._clock() > until:
+                self._failed("what you did last was not done: the desktop did not take it before it was handed back")
+                return
 
     def _stop(self) -> None:
         with self._news:
@@ -175,6 +196,8 @@ class PersonInput:
     def _do(self, message: dict[str, Any]) -> None:
         desktop = self._hold.desktop
         match message["type"]:
+            case "end":
+                message["done"].set()
             case "paste":
                 desktop.clipboard.write(message["text"])
                 if message["keys"]:

@@ -385,7 +385,7 @@ class LiveViewer(Viewer):
                     force=message["force"],
                 )
             case "release":
-                watched.release(self, message["note"])
+                watched.release(self, message["note"], whole=True)
             case "answer":
                 watched.answer(message["id"], by, allow=message["allow"], for_session=message["session"])
             case kind:

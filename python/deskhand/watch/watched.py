@@ -239,14 +239,14 @@ class Watched:
         self.pointing.forget()
         self._notify()
 
-    def release(self, viewer: object | None, note: str) -> None:
-        """Hand the desktop back for a viewer, or (None) for the one who has control."""
+    def release(self, viewer: object | None, note: str, *, whole: bool = False) -> None:
+        """Hand the desktop back for a viewer, or (None) for the one who has control; `whole`: see `PersonInput.end`."""
         with self._turn:
             person_input = self.input
             if person_input is None or (viewer is not None and person_input.viewer is not viewer):
                 return
             self.input = None
-        person_input.end(note)
+        person_input.end(note, whole=whole)
         self.pointing.forget()
         self._notify()
 
