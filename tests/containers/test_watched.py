@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import struct
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +84,7 @@ def test_its_pixels_are_the_desktops(desktop: deskhand.Desktop) -> None:
 def test_a_persons_file_and_keys_arrive(desktop: deskhand.Desktop) -> None:
     with watch.serve(desktop) as server, socket(server, enter(server, "control")) as made:
         desktop.start(["xterm", "-geometry", "80x24+0+0"])
+        typed = f"/tmp/{uuid.uuid4().hex}"
         take_control(made)
         assert not announce(made, len(CONTENT), name="../a ☕.bin")["error"]
         for at in range(0, len(CONTENT), PIECE):
@@ -89,16 +92,16 @@ def test_a_persons_file_and_keys_arrive(desktop: deskhand.Desktop) -> None:
         while not (told := news(made))["over"]:
             pass
         assert told["error"] == ""
-        assert told["where"].endswith("/Downloads/a ☕.bin")
+        assert re.fullmatch(r".*/Downloads/a ☕( \(\d+\))?\.bin", told["where"])
         for message in (
             {"type": "button", "x": 100, "y": 100, "button": "left", "down": True, "modifiers": []},
             {"type": "button", "x": 100, "y": 100, "button": "left", "down": False, "modifiers": []},
-            {"type": "text", "text": "echo naïve >/tmp/typed"},
+            {"type": "text", "text": f"echo naïve >{typed}"},
             {"type": "chord", "key": "Enter", "modifiers": []},
         ):
             made.send(json.dumps(message))
         made.send(json.dumps({"type": "release", "note": "done"}))
         until(lambda: desktop.control.holder is None, LIMIT, "the desktop to be handed back")
-    until(lambda: desktop.machine.run("cat /tmp/typed").stdout == "naïve\n", LIMIT, "what was typed")
+    until(lambda: desktop.machine.run(f"cat {typed}").stdout == "naïve\n", LIMIT, "what was typed")
     assert desktop.machine.read_file(told["where"], limit=1 << 20) == CONTENT
     assert desktop.machine.run(f"stat -c %U '{told['where']}'").stdout == desktop.machine.run("id -un").stdout
