@@ -135,7 +135,7 @@ class DesktopHost(PageHost):
 
     def _tell(self, news: News) -> None:
         if news.kind == "page":
-            self.page_link = news.text
+            self.page_served(news.text)
         self._news.put_nowait(news)
 
 

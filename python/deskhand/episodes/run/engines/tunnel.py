@@ -35,6 +35,10 @@ class PageHost:
         self._numbers = itertools.count(secrets.randbelow(1 << 60))
         self._connections: dict[int, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
 
+    def page_served(self, link: str) -> None:
+        """Note where the page is."""
+        self.page_link = link
+
     async def page_connect(self) -> int:
         """Connect to the page. Returns the connection's number.
 
