@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -110,7 +110,8 @@ def test_what_is_shown_no_more_is_as_before(desktops: list[deskhand.Desktop]) ->
         assert core_of(desktop).interceptors == before
     with pytest.raises(Closed, match="shows no more desktops"), server.showing("job", desktop):
         pass
-    with watch.serve({}) as server, pytest.raises(ActionError, match="showing: name"), server.showing(7, desktop):  # type: ignore[arg-type]
+    wrong: Any = 7
+    with watch.serve({}) as server, pytest.raises(ActionError, match="showing: name"), server.showing(wrong, desktop):
         pass
     assert core_of(desktop).interceptors == before
 
