@@ -20,7 +20,7 @@ _INSTALLS = ("pip install", "sudo ")
 LEFT = {
     "start-agents": ([], "ok ", 1),
     "start-containers": (["box.png"], "naïve ☕ text", 1),
-    "start-episodes": (["runs/mine/report.html"], "now: 2 succeeded, 0 failed", 2),
+    "start-episodes": (["runs/mine/report.html"], "this time: 2 succeeded, 0 failed", 2),
 }
 _COMMAND = """#!/bin/sh
 exec "{python}" -m deskhand "$@"

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
     from deskhand.actions import Action
 
+# What two pages have made.
+KEY, OTHER = "k" * 43, "o" * 43
+
 
 class Clock:
     """Seconds that pass when told to."""
@@ -70,46 +73,83 @@ def test_a_link_is_exchanged_once(grants: Grants) -> None:
     grant, token = grants.issue("control", name="Ada")
     assert grant.scopes == {"watch", "control"}
     assert grants.all() == (grant,)
-    found, keys = grants.redeem(token)
+    found, cookie = grants.redeem(token, KEY)
     assert found is grant
-    assert grants.find(keys.cookie, keys.key) is grant
-    assert token not in repr(keys)
-    assert keys.key not in repr(keys)
+    assert grants.find(cookie, KEY) is grant
+    assert grants.all() == (grant,)
     with pytest.raises(PolicyDenied, match="used already"):
-        grants.redeem(token)
+        grants.redeem(token, OTHER)
+    assert grants.find(cookie, KEY) is grant
+
+
+def test_a_page_that_got_no_answer_gives_its_link_again(grants: Grants, clock: Clock) -> None:
+    grant, token = grants.issue(connections=1)
+    _, lost = grants.redeem(token, KEY)
+    assert grants.enter(lost, KEY) is grant
+    found, cookie = grants.redeem(token, KEY)
+    assert found is grant
+    assert grants.find(lost, KEY) is None
+    assert grants.find(cookie, KEY) is grant
+    # It is no way to more connections.
+    with pytest.raises(PolicyDenied, match="allows no further connection"):
+        grants.enter(cookie, KEY)
+    grants.leave(grant)
+    assert grants.enter(cookie, KEY) is grant
+    clock.now += 601
+    with pytest.raises(PolicyDenied, match="too old"):
+        grants.redeem(token, KEY)
+    assert grants.revoke(grant)
+    assert grants.all() == ()
+
+
+def test_a_link_that_was_used_is_revoked_with_its_grant(grants: Grants) -> None:
+    grant, token = grants.issue()
+    _, cookie = grants.redeem(token, KEY)
+    assert grants.revoke(grant)
+    assert grants.find(cookie, KEY) is None
+    with pytest.raises(PolicyDenied):
+        grants.redeem(token, KEY)
+
+
+@pytest.mark.parametrize("key", ["", "x" * 42, "x" * 201])
+def test_a_key_is_long_enough(grants: Grants, key: str) -> None:
+    _, token = grants.issue()
+    with pytest.raises(ActionError, match="43 to 200 characters"):
+        grants.redeem(token, key)
+    grants.redeem(token, KEY)
 
 
 def test_links_and_grants_end(grants: Grants, clock: Clock) -> None:
     _, late = grants.issue(link_lifetime=60)
     _, token = grants.issue(lifetime=100)
-    grant, keys = grants.redeem(token)
+    grant, cookie = grants.redeem(token, KEY)
     clock.now += 61
     with pytest.raises(PolicyDenied):
-        grants.redeem(late)
+        grants.redeem(late, KEY)
     assert grants.is_valid(grant)
     clock.now += 40
     assert not grants.is_valid(grant)
-    assert grants.find(keys.cookie, keys.key) is None
+    assert grants.find(cookie, KEY) is None
     assert grants.all() == ()
 
 
 def test_both_secrets_are_needed(grants: Grants) -> None:
-    keys = [grants.redeem(grants.issue()[1])[1] for _ in range(2)]
-    assert grants.find(keys[0].cookie, keys[1].key) is None
-    assert grants.find(keys[0].key, keys[0].cookie) is None
+    cookies = [grants.redeem(grants.issue()[1], key)[1] for key in (KEY, OTHER)]
+    assert grants.find(cookies[0], OTHER) is None
+    assert grants.find(KEY, cookies[0]) is None
     assert grants.find("", "") is None
     assert grants.find("\ud800", "\ud800") is None
 
 
 def test_connections_are_counted(grants: Grants) -> None:
     grant, token = grants.issue(connections=2)
-    _, keys = grants.redeem(token)
+    _, cookie = grants.redeem(token, KEY)
     for _ in range(2):
-        assert grants.enter(keys.cookie, keys.key) is grant
+        assert grants.enter(cookie, KEY) is grant
     with pytest.raises(PolicyDenied, match="allows no further connection"):
-        grants.enter(keys.cookie, keys.key)
+        grants.enter(cookie, KEY)
     grants.leave(grant)
-    assert grants.enter(keys.cookie, keys.key) is grant
+    assert grants.enter(cookie, KEY) is grant
 
 
 def test_revoking_is_heard(grants: Grants) -> None:
@@ -117,12 +157,12 @@ def test_revoking_is_heard(grants: Grants) -> None:
     end = grants.on_revoked(lambda grant: heard.append(grant.name))
     unused, _ = grants.issue(name="unused")
     grant, token = grants.issue(name="used")
-    _, keys = grants.redeem(token)
+    _, cookie = grants.redeem(token, KEY)
     assert grants.revoke(grant.id)
     assert grants.revoke(unused)
     assert not grants.revoke(grant)
     assert heard == ["used", "unused"]
-    assert grants.find(keys.cookie, keys.key) is None
+    assert grants.find(cookie, KEY) is None
     end()
     grants.revoke(grants.issue()[0])
     assert heard == ["used", "unused"]
@@ -434,7 +474,7 @@ def test_a_viewer_ends_whenever_news_comes(grants: Grants, steps: int) -> None:
 
     async def main() -> bool:
         grant, token = grants.issue("watch")
-        grants.redeem(token)
+        grants.redeem(token, KEY)
         line = _Line()
         viewer = _Idle(line, grant, grants)  # type: ignore[arg-type] # of what a socket has, what is used here
         serving = asyncio.ensure_future(viewer.serve())
@@ -455,11 +495,11 @@ def test_a_page_that_leaves_while_something_is_sent_to_it_is_no_error() -> None:
     async def main() -> None:
         with Desktop(MemoryBackend((64, 48))) as desktop:
             page = watch.application(desktop)
-            _, keys = page.grants.redeem(page.link("http://127.0.0.1/", "watch").partition("#")[2])
+            _, cookie = page.grants.redeem(page.link("http://127.0.0.1/", "watch").partition("#")[2], KEY)
             headers = {
                 "host": "127.0.0.1",
                 "origin": "http://127.0.0.1",
-                "cookie": f"{page._cookie}={keys.cookie}",
+                "cookie": f"{page._cookie}={cookie}",
             }
             scope = {
                 "type": "websocket",
@@ -468,7 +508,7 @@ def test_a_page_that_leaves_while_something_is_sent_to_it_is_no_error() -> None:
                 "root_path": "",
                 "query_string": b"",
                 "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-                "subprotocols": [PROTOCOL, f"key.{keys.key}"],
+                "subprotocols": [PROTOCOL, f"key.{KEY}"],
             }
             events = iter([{"type": "websocket.connect"}])
             sent: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import secrets
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -47,10 +48,15 @@ def ask(
 
 def enter(server: Server, *scopes: Any, **options: Any) -> tuple[str, str]:
     """Open a link: the cookie and the key."""
-    token = server.link(*scopes, **options).partition("#")[2]
-    code, told, headers = ask(server, "POST", "/session", {"token": token})
+    key = secrets.token_urlsafe(32)
+    code, told, headers = exchange(server, server.link(*scopes, **options).partition("#")[2], key)
     assert code == 200, told
-    return headers["set-cookie"].partition(";")[0], told["key"]
+    return headers["set-cookie"].partition(";")[0], key
+
+
+def exchange(server: Server, token: str, key: str = "k" * 43, **options: Any) -> tuple[int, Any, dict[str, str]]:
+    """Give a link's token, as a page with this key."""
+    return ask(server, "POST", "/session", {"token": token, "key": key}, **options)
 
 
 @contextlib.contextmanager

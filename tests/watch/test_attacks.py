@@ -22,7 +22,7 @@ from deskhand.watch.person_input import PersonInput
 from deskhand.watch.transfers import LARGEST, PIECE
 from deskhand.watch.watched import Watched
 from faults.helpers import until
-from watch.clients import ENDED, announce, ask, closed_with, enter, news, refused, socket, take_control, turn
+from watch.clients import ENDED, announce, ask, closed_with, enter, exchange, news, refused, socket, take_control, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,9 +58,9 @@ def test_a_token_works_once_and_guesses_do_not(server: Server) -> None:
     token = server.link("watch").partition("#")[2]
     assert len(token) >= 43
     for guess in ("", "x", token[:-1], token + "x", token.swapcase(), "\0", "x" * 200):
-        assert ask(server, "POST", "/session", {"token": guess})[0] in {400, 403}
-    assert ask(server, "POST", "/session", {"token": token})[0] == 200
-    code, told, _ = ask(server, "POST", "/session", {"token": token})
+        assert exchange(server, guess)[0] in {400, 403}
+    assert exchange(server, token)[0] == 200
+    code, told, _ = exchange(server, token, "another page's key".center(43))
     assert (code, told) == (403, {"detail": "this link is unknown, was used already, or is too old: ask for a new one"})
 
 
@@ -76,7 +76,7 @@ def test_nothing_is_shown_without_a_grant(server: Server) -> None:
 
 def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(server: Server) -> None:
     token = server.link("watch").partition("#")[2]
-    _, _, headers = ask(server, "POST", "/session", {"token": token})
+    _, _, headers = exchange(server, token)
     parts = headers["set-cookie"].split("; ")
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(parts)
     assert headers["cache-control"] == "no-store"
@@ -98,9 +98,9 @@ def test_pages_of_other_origins_are_refused(server: Server, origin: str) -> None
     keys = enter(server, "watch", "control")
     assert refused(server, keys, headers={"Origin": origin}) == 403
     token = server.link("watch").partition("#")[2]
-    assert ask(server, "POST", "/session", {"token": token}, headers={"Origin": origin})[0] == 403
+    assert exchange(server, token, headers={"Origin": origin})[0] == 403
     # It was not used up.
-    assert ask(server, "POST", "/session", {"token": token})[0] == 200
+    assert exchange(server, token)[0] == 200
 
 
 def test_what_a_browser_calls_cross_site_is_refused(server: Server) -> None:
@@ -371,13 +371,17 @@ def test_signing_out_ends_the_session(server: Server) -> None:
 def test_large_and_broken_requests_are_refused(server: Server) -> None:
     for body in ("x" * 10_000, "{", "[]", '"x"', '{"token": 5}', json.dumps({"token": "x" * 300}), "[" * 4000):
         assert ask(server, "POST", "/session", body)[0] == 400
+    token = server.link("watch").partition("#")[2]
+    for key in ("", "short", "x" * 300, None):
+        assert ask(server, "POST", "/session", {"token": token, "key": key})[0] == 400
+    assert exchange(server, token)[0] == 200
 
 
 INSIDE = """
 import http.client, json, sys
 client = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
 origin = "http://127.0.0.1:" + sys.argv[1]
-client.request("POST", "/session", json.dumps({"token": sys.argv[2]}), {"Origin": origin})
+client.request("POST", "/session", json.dumps({"token": sys.argv[2], "key": "k" * 43}), {"Origin": origin})
 answer = client.getresponse()
 print(answer.status, answer.read().decode())
 """
@@ -396,7 +400,7 @@ def test_a_program_inside_the_desktop_cannot_use_a_link(
     told = bare(desktop).host.run(f"env -u DISPLAY {command}").stdout
     assert told.startswith("403"), told
     assert "it comes from inside the desktop" in told
-    assert ask(server, "POST", "/session", {"token": token})[0] == 200
+    assert exchange(server, token)[0] == 200
 
 
 def test_a_thousand_connections_leave_the_page_working(watched: tuple[deskhand.Desktop, Server]) -> None:

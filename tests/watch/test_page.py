@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
     from deskhand.policy.questions import Questions
     from deskhand.watch import Server
@@ -512,12 +512,19 @@ def test_a_link_works_once_and_the_page_again(watched: tuple[deskhand.Desktop, S
     second.close()
 
 
+@pytest.mark.parametrize("used", [False, True])
 def test_a_link_that_got_no_answer_works_when_the_page_is_loaded_again(
-    watched: tuple[deskhand.Desktop, Server], browser: Browser
+    watched: tuple[deskhand.Desktop, Server], browser: Browser, *, used: bool
 ) -> None:
     desktop, server = watched
     viewer = Viewer(browser, "about:blank")
-    viewer.page.route("**/session", lambda route: route.abort())
+
+    def lose(route: Route) -> None:
+        if used:
+            assert route.fetch().ok
+        route.abort()
+
+    viewer.page.route("**/session", lose)
     viewer.open(server.link("watch"))
     viewer.wait_text("#gate-text", "The server does not answer. Load the page again.")
     viewer.page.unroute("**/session")

@@ -1,8 +1,9 @@
 """Grants: who may watch, control and approve, until when, and on how many connections.
 
-A link carries a token that works once. The page exchanges it for two secrets: one in a cookie that no script can read, and one
-that the page keeps in the storage of its origin. A request needs both, because browsers send a cookie to every port of a host
-and show storage to one origin only. This module keeps hashes of all three. It has no clock and no socket.
+A link carries a token, which works for the page that uses it first. That page gives a key that it has made, and gets a cookie
+that no script can read. A request needs both, because browsers send a cookie to every port of a host and show the storage in
+which a page keeps its key to one origin only. A page whose answer was lost gives the token and its key again. This module keeps
+hashes of all three. It has no clock and no socket.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from deskhand._core.redaction import one_line
 from deskhand.errors import ActionError, PolicyDenied, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 Scope = Literal["watch", "control", "approve"]
 """What a viewer may do: see the desktop; take control, pause and stop; answer questions of a policy."""
@@ -26,6 +27,8 @@ Scope = Literal["watch", "control", "approve"]
 _SCOPES = frozenset(get_args(Scope))
 # 256 bits cannot be guessed, so wrong ones need no limit, by which a stranger could keep others out.
 _TOKEN_BYTES = 32
+_SHORTEST_KEY = 43
+_LONGEST_KEY = 200
 _LONGEST_NAME = 60
 _LONGEST_LIFE = 366 * 24 * 3600.0
 _MOST_CONNECTIONS = 1000
@@ -51,17 +54,12 @@ class Grant:
     connections: int
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """What a page gets for its token.
-
-    Attributes:
-        cookie: For the cookie.
-        key: For the page itself.
-    """
-
-    cookie: str = field(repr=False)
-    key: str = field(repr=False)
+@dataclass(slots=True)
+class _Link:
+    grant: Grant
+    until: float
+    # Whose it is, as 0: a dict, because its `setdefault` lets one of several threads be the first.
+    taken: dict[int, _Session] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -87,7 +85,7 @@ class Grants:
     def __init__(self, clock: Callable[[], float]) -> None:
         """Begin with none. `clock` gives monotonic seconds."""
         self._clock = clock
-        self._links: dict[bytes, tuple[Grant, float]] = {}
+        self._links: dict[bytes, _Link] = {}
         self._sessions: dict[bytes, _Session] = {}
         self._numbers = 0
         self._revoked: dict[object, Callable[[Grant], None]] = {}
@@ -110,7 +108,7 @@ class Grants:
             connections: How many live connections it may have at once: 1 for a single one.
 
         Returns:
-            The grant, and the token for a link. The token works once.
+            The grant, and the token for a link, which works once.
 
         Raises:
             ActionError: An argument is wrong, or there are too many grants.
@@ -126,33 +124,45 @@ class Grants:
         if not known:
             raise ActionError("issue: the name is empty: others read it in errors and logs")
         self._forget_ended()
-        if len(self._links) + len(self._sessions) >= _MOST_GRANTS:
+        if len(self._known()) >= _MOST_GRANTS:
             raise ActionError(f"issue: {_MOST_GRANTS} grants are in use: revoke one, or wait until one expires")
         now = self._clock()
         self._numbers += 1
         grant = Grant(self._numbers, known, frozenset({*scopes, "watch"}), now + lifetime, connections)
         token = secrets.token_urlsafe(_TOKEN_BYTES)
-        self._links[_digest(token)] = (grant, now + min(link_lifetime, lifetime))
+        self._links[_digest(token)] = _Link(grant, now + min(link_lifetime, lifetime))
         return grant, token
 
-    def redeem(self, token: str) -> tuple[Grant, Keys]:
-        """Exchange a link's token, once.
+    def redeem(self, token: str, key: str) -> tuple[Grant, str]:
+        """Exchange a link's token, once: again only with the same key, by a page that did not get the answer.
+
+        Args:
+            token: The link's.
+            key: A secret that the page has made: 43 to 200 characters, as of 256 bits in base64.
+
+        Returns:
+            The grant, and what goes into the cookie. A cookie that was given before ends.
 
         Raises:
-            PolicyDenied: It is unknown, used or too old.
+            ActionError: The key is too short or too long.
+            PolicyDenied: The token is unknown, used with another key, or too old.
         """
-        given = _digest(token)
-        now = self._clock()
-        found = next((known for known in tuple(self._links) if hmac.compare_digest(known, given)), None)
-        entry = None if found is None else self._links.pop(found, None)
-        if entry is None or entry[1] <= now:
+        if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
+            raise ActionError(f"the key is a secret of {_SHORTEST_KEY} to {_LONGEST_KEY} characters")
+        given, proof = _digest(token), _digest(key)
+        link = next((each for known, each in tuple(self._links.items()) if hmac.compare_digest(known, given)), None)
+        session = None
+        if link is not None and link.until > self._clock():
+            session = link.taken.setdefault(0, _Session(link.grant, b"", proof))
+        if session is None or not hmac.compare_digest(session.key, proof):
             raise PolicyDenied(
                 "opening the link", "this link is unknown, was used already, or is too old: ask for a new one"
             )
-        keys = Keys(secrets.token_urlsafe(_TOKEN_BYTES), secrets.token_urlsafe(_TOKEN_BYTES))
-        cookie = _digest(keys.cookie)
-        self._sessions[cookie] = _Session(entry[0], cookie, _digest(keys.key))
-        return entry[0], keys
+        self._sessions.pop(session.cookie, None)
+        cookie = secrets.token_urlsafe(_TOKEN_BYTES)
+        session.cookie = _digest(cookie)
+        self._sessions[session.cookie] = session
+        return session.grant, cookie
 
     def find(self, cookie: str, key: str) -> Grant | None:
         """The grant of a cookie and a key; None if there is none, or it has ended."""
@@ -194,11 +204,10 @@ class Grants:
             grant: The grant, or its number.
         """
         number = expect_integer("revoke: grant", getattr(grant, "id", grant), 1, 2**53)
-        ended = {entry[0].id: entry[0] for entry in tuple(self._links.values()) if entry[0].id == number}
-        ended |= {each.grant.id: each.grant for each in tuple(self._sessions.values()) if each.grant.id == number}
-        self._links = {known: entry for known, entry in self._links.items() if entry[0].id != number}
+        ended = [each for each in self._known() if each.id == number]
+        self._links = {known: link for known, link in self._links.items() if link.grant.id != number}
         self._sessions = {cookie: each for cookie, each in self._sessions.items() if each.grant.id != number}
-        for each in ended.values():
+        for each in ended:
             for callback in tuple(self._revoked.values()):
                 callback(each)
         return bool(ended)
@@ -216,11 +225,12 @@ class Grants:
     def all(self) -> tuple[Grant, ...]:
         """The grants that last, those of unused links too."""
         self._forget_ended()
-        grants: Iterable[Grant] = (
-            *(entry[0] for entry in self._links.values()),
-            *(each.grant for each in self._sessions.values()),
-        )
-        return tuple(sorted(grants, key=lambda grant: grant.id))
+        return self._known()
+
+    def _known(self) -> tuple[Grant, ...]:
+        known = {link.grant.id: link.grant for link in tuple(self._links.values())}
+        known |= {session.grant.id: session.grant for session in tuple(self._sessions.values())}
+        return tuple(known[number] for number in sorted(known))
 
     def _session(self, cookie: str, key: str) -> _Session | None:
         given, proof = _digest(cookie), _digest(key)
@@ -231,7 +241,7 @@ class Grants:
 
     def _forget_ended(self) -> None:
         now = self._clock()
-        self._links = {known: entry for known, entry in self._links.items() if entry[1] > now}
+        self._links = {known: link for known, link in self._links.items() if link.until > now}
         self._sessions = {cookie: each for cookie, each in self._sessions.items() if each.grant.expires > now}
 
 

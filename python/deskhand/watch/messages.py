@@ -74,7 +74,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def field_of(text: str, name: str, longest: int) -> str:
-    """The one text in the JSON object of a request's body.
+    """A text in the JSON object of a request's body.
 
     Raises:
         ActionError: It is not there.

@@ -257,15 +257,16 @@ class Application:
             return self._refused(403, error.reason)
 
     async def _open(self, request: Any) -> Any:
-        token = field_of(await self._body(request), "token", _LONGEST_TOKEN)
+        body = await self._body(request)
+        token, key = (field_of(body, name, _LONGEST_TOKEN) for name in ("token", "key"))
         await self._refuse_inside(request)
-        grant, keys = self.grants.redeem(token)
-        answer = self._responses.JSONResponse({**self._about(grant), "key": keys.key})
+        grant, secret = self.grants.redeem(token, key)
+        answer = self._responses.JSONResponse(self._about(grant))
         secure = request.scope["scheme"] == "https"
         # Only a page in a frame of another site needs to be sent from there; the check of the origin stands in any case.
         abroad = secure and bool(self._site.embed_in)
         cookie = [
-            f"{self._cookie}={keys.cookie}",
+            f"{self._cookie}={secret}",
             f"Path={request.scope.get('root_path', '').rstrip('/')}/",
             f"Max-Age={max(1, int(self.grants.seconds_left(grant)))}",
             "HttpOnly",

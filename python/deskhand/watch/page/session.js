@@ -1,4 +1,4 @@
-// The session: a link's token is exchanged for a cookie, which no script can read, and a key, which this origin keeps.
+// The session: a link's token and a key, which this origin keeps, are exchanged for a cookie, which no script can read.
 
 const KEY = `deskhand-key ${new URL(".", location.href).pathname}`;
 
@@ -20,17 +20,20 @@ export function key() {
 export async function begin() {
   const token = location.hash.startsWith("#/") ? "" : location.hash.slice(1);
   if (token) {
-    // Without an answer it may be unused: the page can then be loaded again.
+    // Without an answer the page can be loaded again, also if the token was used: with the same key it works again.
+    const made = sessionStorage.getItem(KEY) ?? random();
+    sessionStorage.setItem(KEY, made);
     const answer = await fetch("session", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ token }),
+      body: JSON.stringify({ token, key: made }),
     });
+    const content = await answer.json();
     // Neither the history nor a copied address has it any more.
     history.replaceState(null, "", location.pathname + location.search);
-    const content = await answer.json();
+    sessionStorage.removeItem(KEY);
     if (answer.ok) {
-      localStorage.setItem(KEY, content.key);
+      localStorage.setItem(KEY, made);
       return content;
     }
     // Who loads a link twice has a session from the first time.
@@ -38,6 +41,11 @@ export async function begin() {
     return typeof known === "string" ? content.detail : known;
   }
   return find();
+}
+
+/** A secret of 256 bits, in hexadecimal digits. */
+function random() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(32)), (each) => each.toString(16).padStart(2, "0")).join("");
 }
 
 /** @returns {Promise<Session | string>} */
