@@ -279,7 +279,10 @@ HEAD = """# Tasks of OSWorld, done by oracles
 
 `PYTHONPATH=tests python -m episodes.osworld_oracles CHECKOUT --backend docker` wrote this: the scores that OSWorld's own code
 gives to what an oracle did through the desktop, and to nothing done. Where a task downloads files, a script made others in
-their place, also the one that the result is compared with."""
+their place, also the one that the result is compared with. "Seconds" is the whole attempt of the oracle, from a desktop as new
+to the score. "Sleeps there" is what upstream sleeps for the same task before and after its steps: 60 s after the reset, 20 s
+before the evaluation, and what the task's own file says; 2 s a step come on top."""
+_SLEEPS = 60 + 20
 SOLVED_BY_NOTHING = ("chrome/99146c54",)
 """Whose evaluator looks for a setting that a new browser writes."""
 
@@ -307,25 +310,36 @@ def _lacks(result: Mapping[str, Any]) -> str:
     return found[1] if found else ""
 
 
+def sleep_seconds(checkout: Path, name: str) -> float:
+    """How long upstream sleeps for a task, in seconds, but for its steps."""
+    file = next(checkout.rglob(f"examples/{name}*.json"))
+    task = json.loads(file.read_text())
+    steps = [*task.get("config", []), *task["evaluator"].get("postconfig", [])]
+    return _SLEEPS + sum(float(step["parameters"]["seconds"]) for step in steps if step["type"] == "sleep")
+
+
 def table(
-    known: Sequence[str], right: Mapping[str, Mapping[str, Any]], idle: Mapping[str, Mapping[str, Any]]
+    known: Sequence[str],
+    right: Mapping[str, Mapping[str, Any]],
+    idle: Mapping[str, Mapping[str, Any]],
+    sleeps: Mapping[str, float],
 ) -> tuple[str, list[str]]:
     """The table, and the tasks that ran and were scored otherwise than expected."""
-    lines = ["| task | | oracle | nothing | seconds |", "|---|---|---|---|---|"]
+    lines = ["| task | | oracle | nothing | seconds | sleeps there |", "|---|---|---|---|---|---|"]
     wrong = []
     for name in known:
         what = "cannot be done" if name in INFEASIBLE else "files in place of its own" if name in STANDINS else ""
         if (lacks := _lacks(right[name])) and lacks == _lacks(idle[name]):
-            lines.append(f"| {name} | {what} | lacks {lacks} | lacks {lacks} | |")
+            lines.append(f"| {name} | {what} | lacks {lacks} | lacks {lacks} | | |")
             continue
         if not (right[name]["valid"] and idle[name]["valid"]):
-            lines.append(f"| {name} | {what} | {right[name]['cause']} | {idle[name]['cause']} | |")
+            lines.append(f"| {name} | {what} | {right[name]['cause']} | {idle[name]['cause']} | | |")
             wrong.append(name)
             continue
         scores = float(right[name]["score"]), float(idle[name]["score"])
         wrong += [] if scores == (1.0, float(name in SOLVED_BY_NOTHING)) else [name]
         seconds = right[name]["times"]["total"]
-        lines.append(f"| {name} | {what} | {scores[0]:g} | {scores[1]:g} | {seconds:.1f} |")
+        lines.append(f"| {name} | {what} | {scores[0]:g} | {scores[1]:g} | {seconds:.1f} | {sleeps[name]:g} |")
     return "\n".join(lines), wrong
 
 
@@ -347,7 +361,7 @@ def main() -> None:
             results(known, given.checkout, agent, options, Path(folder, agent.partition(":")[0]))
             for agent in ("episodes.osworld_oracles:play", "nothing")
         )
-    shown, wrong = table(known, right, idle)
+    shown, wrong = table(known, right, idle, {name: sleep_seconds(Path(given.checkout), name) for name in known})
     print(f"{HEAD} Backend {given.backend}, load {load:.1f} at the beginning.\n\n{shown}\n")
     print(f"{sum(bool(right[name]['valid']) for name in known)} of {len(known)} ran here.")
     if wrong:

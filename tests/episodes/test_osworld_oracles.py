@@ -48,15 +48,15 @@ def test_the_table_names_what_was_scored_otherwise() -> None:
     names = ["chrome/99146c54", "os/1", "os/2", "os/3", "os/b3d4a89c", "vlc/1"]
     right = dict(zip(names, [result(1.0), result(1.0), result(0.5), failed, result(1.0), lacking], strict=True))
     idle = {**{name: result() for name in names}, "chrome/99146c54": result(1.0), "os/1": result(1.0), "vlc/1": lacking}
-    shown, wrong = table(names, right, idle)
+    shown, wrong = table(names, right, idle, dict.fromkeys(names, 82.0))
     assert wrong == ["os/1", "os/2", "os/3"]
     assert shown.splitlines()[2:] == [
-        "| chrome/99146c54 |  | 1 | 1 | 2.0 |",
-        "| os/1 |  | 1 | 1 | 2.0 |",
-        "| os/2 |  | 0.5 | 0 | 2.0 |",
-        "| os/3 |  | evaluator_failed | None | |",
-        "| os/b3d4a89c | cannot be done | 1 | 0 | 2.0 |",
-        "| vlc/1 |  | lacks vlc | lacks vlc | |",
+        "| chrome/99146c54 |  | 1 | 1 | 2.0 | 82 |",
+        "| os/1 |  | 1 | 1 | 2.0 | 82 |",
+        "| os/2 |  | 0.5 | 0 | 2.0 | 82 |",
+        "| os/3 |  | evaluator_failed | None | | |",
+        "| os/b3d4a89c | cannot be done | 1 | 0 | 2.0 | 82 |",
+        "| vlc/1 |  | lacks vlc | lacks vlc | | |",
     ]
 
 
@@ -83,14 +83,15 @@ def test_the_command_plays_the_oracle_and_an_agent_that_does_nothing(
         "result": {"type": "vm_command_line", "command": get, "shell": True},
         "expected": {"type": "rule", "rules": {"expected": "true\n"}},
     }
+    sleep = {"type": "sleep", "parameters": {"seconds": 0.5}}
     tasks = [
-        task_data("a4d98375-1", config=[set_up], evaluator=evaluator),
+        task_data("a4d98375-1", config=[set_up, sleep], evaluator=evaluator),
         task_data("b3d4a89c-1", evaluator={"func": "infeasible"}),
     ]
     root = write_checkout(tmp_path, {"os": tasks}).removeprefix("osworld:")
     monkeypatch.setattr(sys, "argv", ["", root, "os/a4d98375", "os/b3d4a89c"])
     osworld_oracles.main()
     said = capsys.readouterr().out
-    assert re.search(r"^\| os/a4d98375 \|  \| 1 \| 0 \| [\d.]+ \|$", said, re.MULTILINE)
-    assert re.search(r"^\| os/b3d4a89c \| cannot be done \| 1 \| 0 \| [\d.]+ \|$", said, re.MULTILINE)
+    assert re.search(r"^\| os/a4d98375 \|  \| 1 \| 0 \| [\d.]+ \| 80.5 \|$", said, re.MULTILINE)
+    assert re.search(r"^\| os/b3d4a89c \| cannot be done \| 1 \| 0 \| [\d.]+ \| 80 \|$", said, re.MULTILINE)
     assert "2 of 2 ran here." in said

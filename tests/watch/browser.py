@@ -74,6 +74,7 @@ class Viewer:
     def __init__(self, browser: Browser, link: str, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1000, "height": 640}, **options})
         self.errors: list[str] = []
+        self._interruptions = 0
         self.page: Page = self._new_page()
         self.open(link)
 
@@ -94,6 +95,15 @@ class Viewer:
     def open(self, link: str) -> None:
         self._load(lambda: self.page.goto(link))
 
+    def open_instead(self, link: str) -> None:
+        """Open a link in the tab of a page of the same server, which then loads itself again."""
+
+        def load() -> None:
+            with self.page.expect_event("load"):
+                self.page.goto(link)
+
+        self._load(load)
+
     def reload(self) -> None:
         self._load(self.page.reload)
 
@@ -103,21 +113,22 @@ class Viewer:
         Those of containers of other tests do, and Chromium then gives up what it loads.
         """
         for _ in range(_MOST_LOADS):
-            before = list(self.errors)
+            before = self._interruptions
             try:
                 load()
             except Error as failed:
                 if _INTERRUPTED not in failed.message:
                     raise
-                self.errors.append(failed.message)
-            if not any(_INTERRUPTED in error for error in self.errors[len(before) :]):
+                self._interruptions += 1
+            if self._interruptions == before:
                 return
-            self.errors[:] = before
             load = self.page.reload
         pytest.fail(f"the network changed during each of {_MOST_LOADS} times that {self.page.url} was loaded")
 
     def _console(self, told: ConsoleMessage) -> None:
-        if told.type == "error":
+        if _INTERRUPTED in told.text:
+            self._interruptions += 1
+        elif told.type == "error":
             self.errors.append(told.text)
 
     def _dialog(self, dialog: Dialog) -> None:

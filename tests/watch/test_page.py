@@ -534,6 +534,22 @@ def test_a_link_that_got_no_answer_works_when_the_page_is_loaded_again(
     viewer.close()
 
 
+def test_a_page_asks_again_when_an_answer_is_lost(watched: tuple[deskhand.Desktop, Server], browser: Browser) -> None:
+    desktop, server = watched
+    viewer = Viewer(browser, "about:blank")
+    lost = []
+
+    def lose(route: Route) -> None:
+        lost.append(route.fetch().ok)
+        route.abort()
+
+    viewer.page.route("**/session", lose, times=1)
+    viewer.open(server.link("watch"))
+    viewer.wait_live(desktop)
+    assert lost == [True]
+    viewer.close()
+
+
 def test_the_page_says_when_the_desktop_is_gone(browser: Browser, tmp_path: Path) -> None:
     desktop = deskhand.launch(size=(400, 300), window_manager=None, env={"HOME": str(tmp_path)})
     with watch.serve(desktop) as server:

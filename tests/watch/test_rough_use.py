@@ -229,12 +229,10 @@ def test_a_new_link_is_opened_in_the_same_tab(
     (grant,) = [each for each in server.grants.all() if each.name == "former"]
     server.grants.revoke(grant)
     viewer.wait_text("#gate-text", "Ask for a new link")
-    with viewer.page.expect_event("load"):
-        viewer.open(server.link("watch", name="second"))
+    viewer.open_instead(server.link("watch", name="second"))
     viewer.wait_live(desktop)
     assert "#" not in viewer.page.url
-    with viewer.page.expect_event("load"):
-        viewer.open(server.link("watch", "control", name="third"))
+    viewer.open_instead(server.link("watch", "control", name="third"))
     viewer.wait_shown("#take")
     assert "#" not in viewer.page.url
     viewer.errors.clear()

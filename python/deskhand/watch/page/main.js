@@ -145,13 +145,26 @@ function again(session, event) {
   }, wait);
 }
 
+/** Begin, and try again where the network has just changed, say. */
+async function began() {
+  for (let left = MOST_UNANSWERED; ; ) {
+    try {
+      return await begin();
+    } catch (error) {
+      left -= 1;
+      if (left === 0) throw error;
+      await new Promise((go) => setTimeout(go, wait));
+    }
+  }
+}
+
 async function main() {
   addEventListener("hashchange", () => {
     // A link that is opened in this tab.
     if (location.hash.length > 1 && !location.hash.startsWith("#/")) location.reload();
   });
   try {
-    const session = await begin();
+    const session = await began();
     if (typeof session === "string") refuse(`${session.charAt(0).toUpperCase()}${session.slice(1)}.`);
     else {
       connect(session);
