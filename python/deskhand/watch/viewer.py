@@ -91,11 +91,14 @@ class Viewer:
         self._answers: list[dict[str, Any]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def wake(self) -> None:
-        """Report, from any thread, that there is something new."""
+    def wake(self, after: float = 0.0) -> None:
+        """Report, from any thread, that there is something new, to be told that many seconds later."""
         # The loop may have ended meanwhile, and its viewers with it.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._news.set)
+            if after:
+                self._loop.call_soon_threadsafe(self._loop.call_later, after, self._news.set)
+            else:
+                self._loop.call_soon_threadsafe(self._news.set)
 
     async def serve(self) -> None:
         """Serve until either side ends it."""

@@ -32,6 +32,9 @@ _LONGEST = 2000
 # As a policy names desktops.
 _LONGEST_NAME = 300
 _MOST_WAITING = 16
+# An operation begins, and the one before it has ended, just when its input is sent: viewers are told of both a little later, in
+# seconds, so that making the messages does not delay it.
+_AFTER_INPUT = 0.015
 
 
 class Watched:
@@ -51,7 +54,7 @@ class Watched:
         self.desktop: Desktop = desktop
         self.agent: bool = agent
         self.questions: Questions | None = questions
-        self.operations: Operations = Operations(self._notify)
+        self.operations: Operations = Operations(lambda: self._notify(_AFTER_INPUT))
         self.mirror: Mirror = Mirror(desktop, self._notify)
         self.pointing: Pointing = Pointing(desktop, self.mirror)
         self.input: PersonInput | None = None
@@ -59,7 +62,7 @@ class Watched:
         self.ended: bool = False
         # The latest upload. No other is accepted until it has ended, so that only one is in memory.
         self._upload: Upload | None = None
-        self._listeners: dict[object, Callable[[], None]] = {}
+        self._listeners: dict[object, Callable[[float], None]] = {}
         self._lock = threading.Lock()
         # Beginning a hold may take seconds. Viewers who only watch do not wait for it.
         self._turn = threading.Lock()
@@ -101,12 +104,12 @@ class Watched:
 
     # --- viewers ---
 
-    def enter(self, viewer: object, changed: Callable[[], None], *, thumbnails: bool = False) -> None:
+    def enter(self, viewer: object, changed: Callable[[float], None], *, thumbnails: bool = False) -> None:
         """Add a viewer; the picture is kept current from now on, if the desktop has not `ended`.
 
         Args:
             viewer: Who it is.
-            changed: Called in any thread when there is something new.
+            changed: Called in any thread when there is something new, with the seconds after which to tell it.
             thumbnails: The viewer only shows thumbnails.
         """
         with self._lock:
@@ -132,9 +135,9 @@ class Watched:
                 self.mirror.start(thumbnails=True)
         self._notify()
 
-    def _notify(self) -> None:
+    def _notify(self, after: float = 0.0) -> None:
         for changed in tuple(self._listeners.values()):
-            changed()
+            changed(after)
 
     # --- what viewers get ---
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::fstat;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, recv, send};
@@ -48,10 +49,7 @@ impl Inbox {
         let mut inbox = Self { netlink: sock_diag::kernel()?, connections: Vec::new() };
         let display = server_of(&inbox.netlink, u32::try_from(fstat(ours).ok()?.st_ino).ok()?)?;
         let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten().take(MOST_FILES);
-        let sockets = files.filter_map(|file| {
-            let link = fs::read_link(file.path()).ok()?;
-            link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u32>().ok()
-        });
+        let sockets = files.filter_map(|file| socket_at(&file.path()));
         let is_shown = |&socket: &u32| server_of(&inbox.netlink, socket).as_ref() == Some(&display);
         let found: Vec<u32> = sockets.filter(is_shown).collect();
         // Of several, one may never be read; with one only, its unread bytes are the window's.
@@ -70,6 +68,12 @@ impl Inbox {
     fn unread(&self, socket: u32) -> u32 {
         ask(&self.netlink, socket, SHOW_QUEUES).map_or(0, |told| told.unread)
     }
+}
+
+/// The socket that a descriptor in `/proc` is; `None` if it is none.
+pub(crate) fn socket_at(descriptor: &Path) -> Option<u32> {
+    let link = fs::read_link(descriptor).ok()?;
+    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// The name of the server at the other end of a socket.

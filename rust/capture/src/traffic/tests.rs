@@ -1,10 +1,14 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::process;
 use std::thread::sleep;
 
+use rustix::fs::fstat;
 use rustix::net::sockopt::set_tcp_quickack;
+use rustix::net::{AddressFamily, SendFlags, SocketType, connect, send, socket};
 
 use super::*;
 
@@ -34,8 +38,10 @@ fn a_request_is_awaited_until_its_answer_comes() {
     let (mut near, mut far, inode) = pair();
     let mut traffic = Traffic::default();
     let long_ago = Instant::now();
-    let mut awaited =
-        |acted| traffic.awaited(acted, Instant::now(), |socket| socket == inode && owns(&[process::id()], socket));
+    let mut awaited = |acted| {
+        let ours = || sockets_of(&[process::id()]).into_iter().filter(|&socket| socket == inode).collect();
+        traffic.awaited(acted, Instant::now(), ours)
+    };
     assert_eq!(awaited(long_ago), Awaited::Nothing);
     // The first one in the millisecond in which the connection begins.
     near.write_all(b"question").expect("sent");
@@ -49,10 +55,29 @@ fn a_request_is_awaited_until_its_answer_comes() {
     near.write_all(b"question").expect("sent");
     sleep(Duration::from_millis(10));
     assert_eq!(awaited(long_ago), Awaited::Answer);
-    assert!(!owns(&[1], inode));
+    assert!(!sockets_of(&[1]).contains(&inode));
     assert!(traffic.has_answered());
     traffic.take_stock();
     assert!(!traffic.has_answered());
+}
+
+#[test]
+fn a_socket_that_is_connected_later_is_known() {
+    let (local, _other) = UnixStream::pair().expect("two sockets");
+    let early = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    let [local, inode] = [local.as_fd(), early.as_fd()].map(|one| fstat(one).expect("a socket").st_ino as u32);
+    let found = sockets_of(&[process::id()]);
+    assert!(found.contains(&inode));
+    assert!(!found.contains(&local), "over a local socket nothing goes to the network");
+    let mut traffic = Traffic::default();
+    let acted = Instant::now();
+    assert_eq!(traffic.awaited(acted, Instant::now(), || HashSet::from([inode])), Awaited::Nothing);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    connect(&early, &listener.local_addr().expect("its address")).expect("a connection");
+    send(&early, b"question", SendFlags::empty()).expect("sent");
+    sleep(Duration::from_millis(30));
+    assert_eq!(traffic.awaited(acted, Instant::now(), HashSet::new), Awaited::Nothing);
+    assert_eq!(traffic.awaited(acted, Instant::now(), || HashSet::from([inode])), Awaited::Answer);
 }
 
 #[test]
@@ -65,7 +90,7 @@ fn what_is_drawn_is_no_request() {
     sleep(Duration::from_millis(30));
     for (display, awaited) in [(Some(port), Awaited::Nothing), (None, Awaited::Answer)] {
         traffic.display = display;
-        assert_eq!(traffic.awaited(acted, Instant::now(), |socket| socket == inode), awaited);
+        assert_eq!(traffic.awaited(acted, Instant::now(), || HashSet::from([inode])), awaited);
     }
     for (display, port) in
         [("localhost:10.0", Some(6010)), ("host:0", Some(6000)), (":10", None), ("unix:1", None), ("a", None)]
@@ -83,7 +108,7 @@ fn a_request_in_the_tick_of_the_action_counts() {
         near.write_all(b"question").expect("sent");
         // Looks at other places between two ticks.
         sleep(Duration::from_micros(10_000 + 730 * round));
-        assert_eq!(traffic.awaited(acted, Instant::now(), |socket| socket == inode), Awaited::Answer, "round {round}");
+        assert_eq!(traffic.awaited(acted, Instant::now(), || HashSet::from([inode])), Awaited::Answer, "round {round}");
         far.write_all(b"answer").expect("sent");
         near.read_exact(&mut [0; 6]).expect("received");
         sleep(TICK);
@@ -94,7 +119,7 @@ fn a_request_in_the_tick_of_the_action_counts() {
 fn a_request_in_the_tick_of_an_answer_counts() {
     let (mut near, mut far, inode) = pair();
     let mut traffic = Traffic::default();
-    let mut awaited = |acted| traffic.awaited(acted, Instant::now(), |socket| socket == inode);
+    let mut awaited = |acted| traffic.awaited(acted, Instant::now(), || HashSet::from([inode]));
     for round in 0..20 {
         let acted = Instant::now();
         near.write_all(b"question").expect("sent");

@@ -7,7 +7,7 @@ use crate::family::Births;
 use crate::sample::{Rate, Sample, Thread};
 use crate::started::Started;
 use crate::stat::{Stat, Waiting, is_contended};
-use crate::traffic::{Awaited, owns};
+use crate::traffic::{Awaited, sockets_of};
 
 /// What moves on its own takes a little more at one time than at another.
 const AMBIENT_TOLERANCE: f64 = 1.5;
@@ -92,7 +92,7 @@ impl Work {
         let mut processes: Vec<u32> = now.threads.iter().map(|thread| thread.process).collect();
         processes.dedup();
         let acted = self.acted.unwrap_or(now.at);
-        let awaited = self.traffic.awaited(acted, now.at, |inode| owns(&processes, inode));
+        let awaited = self.traffic.awaited(acted, now.at, || sockets_of(&processes));
         match awaited {
             Awaited::Answer => Activity::Awaiting,
             // Also of what ticks: this may be the last look.
