@@ -8,9 +8,24 @@ const KEY = `deskhand-key ${new URL(".", location.href).pathname}`;
  * @typedef {{name: string, scopes: string[], alone: number | null, seconds: number}} Session
  */
 
+// Browsers that block what other sites store keep nothing for a frame: a page there has its key for as long as it lasts.
+let held = "";
+
+/**
+ * A storage of this origin; null where the page may have none.
+ * @param {"localStorage" | "sessionStorage"} name
+ */
+function storage(name) {
+  try {
+    return window[name];
+  } catch {
+    return null;
+  }
+}
+
 /** The page's key; empty without one. */
 export function key() {
-  return localStorage.getItem(KEY) ?? "";
+  return storage("localStorage")?.getItem(KEY) || held;
 }
 
 /**
@@ -21,8 +36,9 @@ export async function begin() {
   const token = location.hash.startsWith("#/") ? "" : location.hash.slice(1);
   if (token) {
     // Without an answer the page can be loaded again, also if the token was used: with the same key it works again.
-    const made = sessionStorage.getItem(KEY) ?? random();
-    sessionStorage.setItem(KEY, made);
+    const made = storage("sessionStorage")?.getItem(KEY) ?? (held || random());
+    storage("sessionStorage")?.setItem(KEY, made);
+    held = made;
     const answer = await fetch("session", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
@@ -31,11 +47,12 @@ export async function begin() {
     const content = await answer.json();
     // Neither the history nor a copied address has it any more.
     history.replaceState(null, "", location.pathname + location.search);
-    sessionStorage.removeItem(KEY);
+    storage("sessionStorage")?.removeItem(KEY);
     if (answer.ok) {
-      localStorage.setItem(KEY, made);
+      storage("localStorage")?.setItem(KEY, made);
       return content;
     }
+    held = "";
     // Who loads a link twice has a session from the first time.
     const known = await find();
     return typeof known === "string" ? content.detail : known;
