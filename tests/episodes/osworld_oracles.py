@@ -45,10 +45,12 @@ _DONE = "oracle: done"
 _LINE = 24
 
 
-def _terminal(*commands: str) -> Callable[[Desktop], None]:
-    """Type commands into a terminal, whose title then says that they are done."""
+def _terminal(*commands: str, after: str = "") -> Callable[[Desktop], None]:
+    """Type commands into a terminal, whose title then says that they are done; `after` a window with this title is active."""
 
     def act(desktop: Desktop) -> None:
+        if after:
+            wait_for_window(desktop, after)
         desktop.start(["xterm", "-T", "oracle", "-e", "bash", "--norc"])
         for command in (*commands, f"printf '\\e]2;%s\\a' '{_DONE}'; sleep 100"):
             desktop.perform(Type(command), KeyPress(("Return",)))
@@ -160,7 +162,12 @@ ORACLES: dict[str, Callable[[Desktop], None]] = {
     "chrome/030eeff7": _do_not_track,
     "chrome/99146c54": _nothing,
     "chrome/bb5e4c0d": _bing,
-    "gimp/7767eef2": _terminal("pkill -x gimp", "echo '(theme \"Light\")' >> ~/.config/GIMP/2.10/gimprc"),
+    # Its window takes the focus when it comes, some seconds after the picture of its start.
+    "gimp/7767eef2": _terminal(
+        "pkill -x gimp",
+        "echo '(theme \"Light\")' >> ~/.config/GIMP/2.10/gimprc",
+        after="GNU Image Manipulation Program",
+    ),
     "libreoffice_calc/1e8df695": _in_document("WeeklySales", *[_RIGHT] * 3, Type("Profit\n=B2-C2\n=B3-C3\n=B4-C4\n")),
     "libreoffice_calc/7efeb4b1": _in_document(
         "Order_Sales_Serial", Type("\n" + "".join(f"No. {n}\n" for n in range(1, _ORDERS + 1)))
