@@ -322,7 +322,7 @@ class Person:
         self.watched = watched
         self.failed: list[str] = []
         self.copied: list[tuple[str, bytes]] = []
-        watched.enter(self, lambda: None)
+        watched.enter(self, lambda _: None)
 
     def take(self, *, force: bool = False) -> None:
         self.watched.take(
