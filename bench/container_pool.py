@@ -6,6 +6,7 @@ used at once; and how long one that is given back takes until it is ready again,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import statistics
@@ -47,11 +48,16 @@ def _use(desktop: Desktop, number: int) -> str:
     return found
 
 
-def _memory(name: str) -> float:
-    """MB that a container uses, without the files that the kernel could forget."""
-    stats = docker.from_env().api.stats(name, stream=False)["memory_stats"]
-    kept = stats["stats"].get("total_inactive_file", stats["stats"].get("inactive_file", 0))
-    return float(stats["usage"] - kept) / 1e6
+def _memory() -> list[float]:
+    """MB that each of our containers uses, without the files that the kernel could forget."""
+    ours = f"{LABEL_DRIVER}=process {os.getpid()} on {socket.gethostname()}"
+    used = []
+    with contextlib.closing(docker.from_env()) as engine:
+        for each in engine.api.containers(filters={"label": ours}):
+            stats = engine.api.stats(each["Id"], stream=False)["memory_stats"]
+            kept = stats["stats"].get("total_inactive_file", stats["stats"].get("inactive_file", 0))
+            used.append(float(stats["usage"] - kept) / 1e6)
+    return used
 
 
 @click.command(help=__doc__)
@@ -63,9 +69,7 @@ def main(image: str, desktops: int, uses: int, rounds: int) -> None:
     """Measure and print."""
     with Pool("docker", image=image, size=desktops, warm=desktops, reset="session") as pool:
         click.echo(f"{desktops} of {image}: ready after {_wait(pool):.1f} s")
-        mine = f"{LABEL_DRIVER}=process {os.getpid()} on {socket.gethostname()}"
-        names = [each["Id"] for each in docker.from_env().api.containers(filters={"label": mine})]
-        click.echo(f"memory of each: {statistics.median(map(_memory, names)):.0f} MB")
+        click.echo(f"memory of each: {statistics.median(_memory()):.0f} MB")
 
         def user(number: int) -> str:
             with pool.acquire() as desktop:
