@@ -1,8 +1,8 @@
-"""The live page beside noVNC: `python -m bench.watching_peers [--out FILE]`. Needs what `tools/peers` installs.
+"""The live page beside its peers: `python -m bench.watching_peers [--out FILE]`. Needs what `tools/peers` installs.
 
-Three ways to watch a desktop in a browser, each alone with its page in the same headless Chromium, in turns: ours, noVNC on
-x11vnc and noVNC on Xvnc, all with their defaults. A window over the whole screen shows the same pictures to each. What must
-never appear here: a number that was not measured in the run that it is reported with.
+Four ways to watch a desktop in a browser, each alone with its page in the same headless Chromium, in turns: ours, noVNC on
+x11vnc, noVNC on Xvnc, and selkies over WebSockets, all with their defaults. A window over the whole screen shows the same
+pictures to each. What must never appear here: a number that was not measured in the run that it is reported with.
 """
 
 from __future__ import annotations
@@ -53,9 +53,33 @@ _SECONDS = 20.0
 _RATE, _FRAMES = 25, 24
 _LETTERS, _PAGES = 10.0, 0.5
 _LIMIT = 30.0
-# When something is drawn on a canvas of the page.
+# When something is drawn on a canvas of the page, or when a picture of its video differs from the one before: selkies' video
+# has pictures also where nothing changes. Looked at are the place of the small changes and 1,600 pixels of the film.
 _NOTE = """() => {
   window.drawn = [];
+  const look = new OffscreenCanvas(40, 80).getContext('2d', { willReadFrequently: true });
+  look.imageSmoothingEnabled = false;
+  const follow = (video) => {
+    let before = null;
+    const note = () => {
+      look.drawImage(video, 200, 200, 40, 40, 0, 0, 40, 40);
+      look.drawImage(video, 960, 540, 960, 540, 0, 40, 40, 40);
+      const now = look.getImageData(0, 0, 40, 80).data;
+      if (before === null || now.some((value, place) => Math.abs(value - before[place]) > 24)) {
+        window.drawn.push(Date.now());
+        before = now;
+      }
+      video.requestVideoFrameCallback(note);
+    };
+    video.requestVideoFrameCallback(note);
+  };
+  const followed = new WeakSet();
+  setInterval(() => {
+    for (const video of document.querySelectorAll('video')) {
+      if (!followed.has(video)) follow(video);
+      followed.add(video);
+    }
+  }, 50);
   for (const name of ['drawImage', 'putImageData']) {
     const draw = CanvasRenderingContext2D.prototype[name];
     CanvasRenderingContext2D.prototype[name] = function (...all) {
@@ -63,6 +87,14 @@ _NOTE = """() => {
       return draw.apply(this, all);
     };
   }
+}"""
+# What the page shows of the desktop.
+_PICTURE = """() => {
+  const shown = [...document.querySelectorAll('canvas, video')]
+    .find((each) => (each.videoWidth || each.width) === 1920 && each.checkVisibility());
+  const copy = Object.assign(document.createElement('canvas'), { width: 1920, height: 1080 });
+  copy.getContext('2d').drawImage(shown, 0, 0);
+  return copy.toDataURL();
 }"""
 
 
@@ -81,28 +113,54 @@ class _Watcher:
 
 
 @contextlib.contextmanager
-def _websockify(*target: str) -> Iterator[str]:
-    """What brings a VNC server to noVNC's page; the page's address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    pages = _PEERS / "novnc" / "usr" / "share" / "novnc"
-    program = _PEERS / "websockify" / "bin" / "websockify"
-    if not pages.is_dir() or not program.exists():
-        raise scenes.Missing("noVNC: run tools/peers")
-    process = subprocess.Popen(
-        [program, "--web", pages, f"127.0.0.1:{port}", *target], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+def _served(program: Path, port: int, *argv: str | Path, env: Mapping[str, str] | None = None) -> Iterator[None]:
+    """That program, from when it listens there."""
+    if not program.exists():
+        raise scenes.Missing(f"{program.name}: run tools/peers")
+    process = subprocess.Popen([program, *argv], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         began = time.monotonic()
         while socket.socket().connect_ex(("127.0.0.1", port)):
             if time.monotonic() - began > _LIMIT:
-                raise RuntimeError("websockify did not come up")
+                raise RuntimeError(f"{program.name} did not come up")
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/vnc_lite.html?host=127.0.0.1&port={port}"
+        yield
     finally:
         process.terminate()
         process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def _websockify(*target: str) -> Iterator[str]:
+    """What brings a VNC server to noVNC's page; the page's address."""
+    pages = _PEERS / "novnc" / "usr" / "share" / "novnc"
+    if not pages.is_dir():
+        raise scenes.Missing("noVNC: run tools/peers")
+    port = _free_port()
+    with _served(_PEERS / "websockify" / "bin" / "websockify", port, "--web", pages, f"127.0.0.1:{port}", *target):
+        yield f"http://127.0.0.1:{port}/vnc_lite.html?host=127.0.0.1&port={port}"
+
+
+@contextlib.contextmanager
+def _selkies(desktop: deskhand.Desktop) -> Iterator[str]:
+    """The address of selkies' page of that desktop. Without sound, of which there is none."""
+    port = _free_port()
+    options = (
+        "--addr=127.0.0.1",
+        f"--port={port}",
+        "--mode=websockets",
+        "--audio-enabled=false",
+        "--enable-basic-auth=false",
+    )
+    with _served(_PEERS / "selkies" / "bin" / "selkies", port, *options, env=environment_of(desktop)):
+        yield f"http://127.0.0.1:{port}/"
 
 
 @contextlib.contextmanager
@@ -134,7 +192,7 @@ def _changes(watcher: _Watcher, page: Page) -> None:
     for number in range(_CHANGES):
         time.sleep(0.2)
         page.evaluate("window.drawn.length = 0")
-        watcher.stage.show("inverted" if number % 2 else "page", (200, 200, 40, 40))
+        watcher.stage.show("page" if number % 2 else "inverted", (200, 200, 40, 40))
         began = time.time() * 1000
         _wait(page, "window.drawn.length > 0", "a change")
         watcher.waited.append(page.evaluate("window.drawn[0]") - began)
@@ -167,6 +225,7 @@ _WORK: Mapping[str, Callable[[_Watcher], None]] = {"letters": _letters, "pages":
 
 
 def _measure(browser: Browser, watcher: _Watcher) -> None:
+    watcher.stage.show("page")
     with SlowLine() as line:
         through = ProxySettings(server=line.url, bypass="<-loopback>")
         page = browser.new_context(viewport={"width": 1920, "height": 1080}, proxy=through).new_page()
@@ -193,7 +252,7 @@ def _measure(browser: Browser, watcher: _Watcher) -> None:
 
 def _wrong(desktop: deskhand.Desktop, page: Page) -> float:
     """The part of the film's pixels that the page shows otherwise than the desktop, at rest."""
-    url = page.evaluate("[...document.querySelectorAll('canvas')].find((canvas) => canvas.width === 1920).toDataURL()")
+    url = page.evaluate(_PICTURE)
     place = (SIZE[0] // 2, SIZE[1] // 2, SIZE[0] // 2, SIZE[1] // 2)
     left, top, width, height = place
     file = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
@@ -215,14 +274,16 @@ def _report(watchers: list[_Watcher], rounds: int, load: float) -> str:
             f"{statistics.median(each.shown) / _SECONDS:.1f}",
             f"{100 * statistics.median(each.wrong):.0f} %",
         ])  # fmt: skip
+    installed = next((_PEERS / "selkies").glob("lib/*/site-packages/selkies-*.dist-info"))
+    selkies = installed.stem.partition("-")[2]
     used = {name: version for name, version in versions().items() if name in {"deskhand", "chromium", "x11vnc"}}
     # Without the digest of its files, which is no revision.
     told = ", ".join(f"{name} {version.partition(' ')[0]}" for name, version in used.items())
     return (
-        "# Watching, beside noVNC\n\n"
+        "# Watching, beside noVNC and selkies\n\n"
         f"`python -m bench.watching_peers`, {datetime.now(UTC):%Y-%m-%d}: {machine['processor']}, {machine['cores']} cores,"
-        f" {machine['system']}, load {load:.1f} at the beginning. {told}, noVNC 1.3.0. {SIZE[0]}×{SIZE[1]}, {rounds} rounds in"
-        " turns.\n\n"
+        f" {machine['system']}, load {load:.1f} at the beginning. {told}, noVNC 1.3.0, selkies {selkies}. {SIZE[0]}×{SIZE[1]},"
+        f" {rounds} rounds in turns.\n\n"
         + table(
             ["", "a change until it is drawn", *_WORK, "together", "pictures a second of the film", "wrong pixels"],
             "lrrrrrrr",
@@ -232,7 +293,9 @@ def _report(watchers: list[_Watcher], rounds: int, load: float) -> str:
         f" of {_CHANGES} a round, and in brackets what 95 % do not exceed. Then one minute of the same work, and the bytes that"
         f" went to the browser: {_SECONDS:g} s of letters, {_LETTERS:g} a second; as long whole pages, {_PAGES:g} a second; as"
         f" long a film in a quarter of the screen, {_RATE} pictures a second. Wrong pixels: those of the film's last picture"
-        " that the page shows otherwise than the desktop 2 s later. noVNC asks for JPEG of quality 6 of 9.\n"
+        " that the page shows otherwise than the desktop 2 s later. noVNC asks for JPEG of quality 6 of 9. selkies sends H.264,"
+        " which the page plays as a video: of that counts when the browser has presented a picture that differs at that place"
+        " or in one of 1,600 pixels of the film.\n"
     )
 
 
@@ -240,16 +303,17 @@ def _report(watchers: list[_Watcher], rounds: int, load: float) -> str:
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="How often each is measured.")
 @click.option("--out", metavar="FILE", callback=file_to_write, help="Write the page there, too.")
 def main(*, rounds: int, out: str | None) -> None:
-    """Measure the live page beside noVNC."""
+    """Measure the live page beside noVNC and selkies."""
     load = os.getloadavg()[0]
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="deskhand-bench-")))
         first = scenes.make("page", SIZE, scratch).first
         pictures: dict[str, NDArray[np.uint8]] = {"page": first, "inverted": 255 - first}
         pictures |= scenes.film((SIZE[0] // 2, SIZE[1] // 2), _FRAMES)
-        desktop = stack.enter_context(deskhand.launch(size=SIZE))
+        # selkies changes settings of its desktop.
+        desktop, third = (stack.enter_context(deskhand.launch(size=SIZE)) for _ in range(2))
         other = stack.enter_context(xvnc(scratch))
-        stages = [stack.enter_context(Stage(each, scratch)) for each in (desktop, other.x11)]
+        stages = [stack.enter_context(Stage(each, scratch)) for each in (desktop, other.x11, third)]
         for each in stages:
             each.load(pictures)
         server = stack.enter_context(watch.serve(desktop))
@@ -258,6 +322,7 @@ def main(*, rounds: int, out: str | None) -> None:
             _Watcher("deskhand", "", stages[0], desktop),
             _Watcher("noVNC on x11vnc", "", stages[0], desktop),
             _Watcher("noVNC on Xvnc", on_xvnc, stages[1], other.x11),
+            _Watcher("selkies", "", stages[2], third),
         ]
         browser = stack.enter_context(sync_playwright()).chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
@@ -268,6 +333,8 @@ def main(*, rounds: int, out: str | None) -> None:
                 with contextlib.ExitStack() as around:
                     if watcher.title == "deskhand":
                         watcher.url = server.link("watch")
+                    elif watcher.desktop is third:
+                        watcher.url = around.enter_context(_selkies(third))
                     elif watcher.stage is stages[0]:
                         # It looks at the screen for as long as it runs.
                         port = around.enter_context(_x11vnc(desktop))
