@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from containers.helpers import left
-from deskhand import DesktopLost
+from deskhand import DesktopLost, ShellError
 from deskhand.launchers.docker.container_life import DEATH_LIMIT, ContainerLife
+from deskhand.launchers.docker.exec import Exec
 from faults.gone import ANSWERS, ANSWERS_LOST, cut, examine
 from faults.helpers import until, within
 from faults.surface import Arguments
@@ -118,6 +119,23 @@ def test_an_engine_that_learns_late_of_the_end(
         _kill(engine, str(desktop.name))
         with pytest.raises(DesktopLost, match="it was killed"):
             future.result(60)
+
+
+def test_a_command_that_could_not_start_any_more(
+    contained: Callable[..., Desktop], engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desktop, known = contained(), Exec.await_exit
+    with pytest.raises(ShellError, match="OCI runtime exec failed"):
+        desktop._core.inside.run(["/no/such/program"], take=print)  # type: ignore[union-attr]
+
+    def await_exit(command: Exec, timeout: float) -> int:
+        known(command, timeout)
+        _kill(engine, str(desktop.name))
+        return 126
+
+    monkeypatch.setattr(Exec, "await_exit", await_exit)
+    with pytest.raises(DesktopLost, match="it was killed"):
+        desktop.machine.read_file("/etc/hostname")
 
 
 @pytest.mark.parametrize("where", soaked(["here", "remote"], but=["here"]))

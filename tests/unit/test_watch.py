@@ -8,6 +8,8 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from deskhand import (
     ActionError,
@@ -33,7 +35,7 @@ from deskhand.desktop.control_state import ControlEvent
 from deskhand.desktop.operations import Holder, Operation
 from deskhand.watch.grants import Grants
 from deskhand.watch.keyboard import Keyboard, merged
-from deskhand.watch.listening import listening
+from deskhand.watch.listening import listening, server_of
 from deskhand.watch.messages import TokenBucket, parse, update_bytes
 from deskhand.watch.operation_list import Operations
 from deskhand.watch.peers import Place, _encoded, _number, is_inside
@@ -538,3 +540,37 @@ def test_connections_send_at_once(host: str) -> None:
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+# A client's first request, and the frame that ends its connection (RFC 6455, sections 1.3 and 5.5.1).
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+CLOSE = b"\x88\x82\0\0\0\0\x03\xe8"
+
+
+def test_a_server_may_end_while_a_client_closes() -> None:
+    async def accept(_: object, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        config = server_of(uvicorn, accept).config
+        config.load()
+        here, there = socket.socketpair()
+        with there:
+            there.settimeout(0)
+            protocol: Any = config.ws_protocol_class(config=config, server_state=ServerState(), app_state={})
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, here)
+            protocol.data_received(HANDSHAKE)
+            assert (await loop.sock_recv(there, 1000)).startswith(b"HTTP/1.1 101")
+            protocol.data_received(CLOSE)
+            protocol.shutdown()
+            assert transport.is_closing()
+            assert await loop.sock_recv(there, 1000) == b"\x88\x02\x03\xe8"
+            assert await loop.sock_recv(there, 1000) == b""
+
+    asyncio.run(main())

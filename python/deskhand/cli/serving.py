@@ -16,7 +16,7 @@ from deskhand.cli.common import chosen, desktop_option, examples, numbers
 from deskhand.cli.guarding import guard_options, guarded, served_key
 from deskhand.launchers.targets import connect, launch
 from deskhand.launchers.targets import guarded as judge
-from deskhand.watch.listening import listening, refuse_plain, server_of
+from deskhand.watch.listening import WEB_SOCKETS, listening, refuse_plain, server_of
 
 if TYPE_CHECKING:
     import socket
@@ -96,7 +96,7 @@ def serve(
         # Its libraries come with an extra, and may be missing.
         server = importlib.import_module(module)
         served = server.application(AsyncDesktop(target), api_key=served_key(), programs=programs)
-        ws = "websockets-sansio" if protocol == "cua" else "none"
+        ws = WEB_SOCKETS if protocol == "cua" else "none"
         asyncio.run(_serve(uvicorn, served, listener, ws=ws, ssl_certfile=certificate, ssl_keyfile=certificate_key))
 
 

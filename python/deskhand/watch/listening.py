@@ -15,6 +15,9 @@ from deskhand.watch.site import is_loopback
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+WEB_SOCKETS = "deskhand.watch.closing:Protocol"
+"""What serves WebSockets, for uvicorn's option `ws`."""
+
 
 def refuse_plain(host: str, certificate: str | None, what: str) -> None:
     """Refuse to serve others on the network without TLS.
@@ -76,7 +79,7 @@ def server_of(uvicorn: Any, served: object, **options: Unpack[UvicornOptions]) -
         options: Further options of `uvicorn.Config`.
     """
     # The last request may be a long wait on the desktop, and its client is gone.
-    given = {"timeout_graceful_shutdown": 1, "ws": "websockets-sansio", **options}
+    given = {"timeout_graceful_shutdown": 1, "ws": WEB_SOCKETS, **options}
     return uvicorn.Server(uvicorn.Config(served, log_level="warning", **given))
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from deskhand.machine.interface import Session
 
 LIBRARY = "/usr/local/lib/deskhand"
-# The exit code of a command that did not end by itself.
-_BY_SIGNAL = 128
+# Exit codes from here on are those of commands that could not start, and of those that a signal ended.
+_NOT_STARTED = 126
 _END_LIMIT = 5.0
 ROOM_FOR_SCRIPTS = 1 << 20
 
@@ -48,7 +48,7 @@ class ContainerCommands(ContainerLife):
             Exit code, output, errors.
         """
         command = Exec(self.engine, self.id, argv, env=self.slot.environment, stdin=bool(stdin))
-        out, errors = bytearray(), bytearray()
+        out, errors, first = bytearray(), bytearray(), b""
         try:
             source = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
             last = time.monotonic()
@@ -66,6 +66,7 @@ class ContainerCommands(ContainerLife):
                     if kind == ERR:
                         errors += data[: max(0, ROOM_FOR_SCRIPTS - len(errors))]
                     elif take is not None:
+                        first = first or data
                         take(data)
                     elif len(out) + len(data) > ROOM_FOR_SCRIPTS:
                         raise BackendError(f"{argv[0]} in {self.name} writes more than {ROOM_FOR_SCRIPTS} bytes")
@@ -74,9 +75,10 @@ class ContainerCommands(ContainerLife):
                 if time.monotonic() - last > timeout:
                     raise DeskhandTimeout(f"{argv[0]} in {self.name} gave no answer for {timeout:g} s")
             code = command.await_exit(timeout)
-            command.check_started(bytes(out))
-            if code >= _BY_SIGNAL:
+            # First of all: that the container was dying is also why a command could not start.
+            if code >= _NOT_STARTED:
                 self.raise_if_dying()
+            command.check_started(bytes(out or first))
             return code, bytes(out), bytes(errors)
         finally:
             command.close()
