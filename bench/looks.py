@@ -297,6 +297,8 @@ def _tightened(desktop: deskhand.Desktop, play: _Screenplay, section: str, round
     samples = Samples(section, LATER, note="the look after a second in which nothing changed")
     for _ in range(rounds):
         play.change(EVERYTHING)
+        # What only one look has shown may have changed before the next one, and is left as it is.
+        desktop.screenshot()
         desktop.screenshot()
         # Not a `Wait`: background work is only done while there is no call.
         time.sleep(_TIGHTENING)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import acts, looks, resources, texts, vnc
+from bench import acts, looks, resources, steps, texts, vnc
 from bench.child import ChildError
 from bench.context import Context
 from bench.figures import Report, Row
@@ -74,6 +74,7 @@ SECTIONS = (
     Section("vnc/key", vnc.act),
     Section("video", resources.video),
     Section("rate", resources.rate, quick=False),
+    Section("step", steps.step),
     Section("idle", resources.idle),
 )
 

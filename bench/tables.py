@@ -230,7 +230,7 @@ def _exactness(row: Row) -> str:
 
 def _resources(report: Report) -> str:
     rows = []
-    for section in ("launch", "idle", "video", "rate"):
+    for section in ("launch", "idle", "video", "step", "rate"):
         for row in report.of(section):
             if row.median is not None:
                 who = "" if row.who == OURS else f", {row.who}"

@@ -191,7 +191,7 @@ impl Encoder {
         Output { target, strips: Vec::new(), file: None }
     }
 
-    /// The next strip worth deflating again: one that is not tight, of the output used last.
+    /// The next strip worth deflating again: one that stays and is not tight, of the output used last.
     pub(crate) fn slack<'a>(
         &self,
         picture: impl Fn(Target) -> Option<Picture<'a>>,
@@ -199,7 +199,10 @@ impl Encoder {
         for output in self.outputs.iter().rev() {
             let Some(picture) = picture(output.target) else { continue };
             let loose = |(i, strip): (u32, &Option<Strip>)| {
-                let strip = strip.as_ref().filter(|strip| !strip.tight && strip.validity == picture.validity(i))?;
+                let strip = strip.as_ref().filter(|strip| strip.stays && !strip.tight)?;
+                if strip.validity != picture.validity(i) {
+                    return None;
+                }
                 Some((i, strip.clone()))
             };
             if let Some((index, strip)) = (0..).zip(&output.strips).find_map(loose) {
@@ -237,10 +240,10 @@ impl Output {
     fn refresh(&mut self, picture: &Picture<'_>, at: f64, workers: &Workers) -> Result<(u64, u64), ImagingError> {
         self.strips.resize_with(picture.strips() as usize, || None);
         let mut stale: Vec<Stale> = Vec::new();
-        for (i, slot) in (0..).zip(&self.strips) {
+        for (i, slot) in (0..).zip(&mut self.strips) {
             let validity = picture.validity(i);
             match slot {
-                Some(strip) if strip.validity == validity => {}
+                Some(strip) if strip.validity == validity => strip.stays = true,
                 _ => stale.push((i, validity, slot.as_ref().map_or_else(Pace::default, |strip| strip.pace.next(at)))),
             }
         }

@@ -292,7 +292,8 @@ impl Screen {
         self.hashes.refresh(&self.scene.frame, &changed)
     }
 
-    /// A strip of the files made so far that could be smaller; `None` when all that are still valid are as small as they get.
+    /// A strip of the files made so far that could be smaller; `None` when all that are still valid are as small as they get. Only
+    /// strips that two files had count: what changes with every look is not worth the time.
     ///
     /// Meant for the time between calls: [`Slack::tighten`] takes some milliseconds and no screen, then comes [`Screen::install`].
     ///
