@@ -92,8 +92,7 @@ class Viewer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def wake(self, after: float = 0.0) -> None:
-        """Report, from any thread, that there is something new, to be told that many seconds later."""
-        # The loop may have ended meanwhile, and its viewers with it.
+        """Report, from any thread, that there is something new, to be told that many seconds later. The loop may have ended."""
         with contextlib.suppress(RuntimeError):
             if after:
                 self._loop.call_soon_threadsafe(self._loop.call_later, after, self._news.set)
@@ -125,6 +124,7 @@ class Viewer:
             self._news.clear()
             if not self._grants.is_valid(self.grant):
                 raise _Closing(ENDED, "this grant has ended")
+            self._check_shown()
             if self._in_flight:
                 if time.monotonic() - self._sent > _SILENCE_LIMIT:
                     raise _Closing(_SILENT, f"nothing was drawn for {_SILENCE_LIMIT:g} s")
@@ -143,6 +143,9 @@ class Viewer:
             except RuntimeError:
                 # The server has closed it meanwhile, for a message that is too large, say.
                 return
+
+    def _check_shown(self) -> None:
+        """Raise _Closing if nothing is shown any more; a page that acknowledges nothing is told, too."""
 
     def _pause(self) -> float:
         return max(0.0, min(_PERIOD, self._grants.seconds_left(self.grant)))
@@ -235,12 +238,14 @@ class LiveViewer(Viewer):
                 note = "the page that had control was closed"
                 await asyncio.shield(asyncio.to_thread(self._watched.release, self, note))
 
+    def _check_shown(self) -> None:
+        if self._watched.ended:
+            raise _Closing(GONE, one_line(f"{self._watched.name} has ended", 100))
+
     async def _turn(
         self,
     ) -> tuple[dict[str, Any], Sequence[tuple[tuple[int, int, int, int], bytes]] | None, tuple[int, int]]:
         watched, turn = self._watched, dict[str, Any]()
-        if watched.ended:
-            raise _Closing(GONE, one_line(f"{watched.name} has ended", 100))
         hidden = watched.hidden_from(self)
         if hidden and self._act.locked():
             # This viewer may just be taking control privately, or handing back: nothing is sent until that is done.
