@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -137,26 +138,17 @@ def _frames(
 ) -> list[int]:
     """The number of looks at each desktop, after as many changes."""
     frames = [0] * len(desktops)
-    errors: list[BaseException] = []
     start = threading.Barrier(len(desktops))
 
     def work(index: int) -> None:
         desktop, stage = desktops[index]
-        try:
-            start.wait()
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                stage.show("second" if frames[index] % 2 == 0 else "first", rect)
-                desktop.screenshot()
-                frames[index] += 1
-        except Exception as error:  # noqa: BLE001 # raised after the threads are joined
-            errors.append(error)
+        start.wait()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            stage.show("second" if frames[index] % 2 == 0 else "first", rect)
+            desktop.screenshot()
+            frames[index] += 1
 
-    threads = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(len(desktops))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    with ThreadPoolExecutor(len(desktops)) as pool:
+        list(pool.map(work, range(len(desktops))))
     return frames

@@ -126,7 +126,7 @@ def test_a_command_that_could_not_start_any_more(
 ) -> None:
     desktop, known = contained(), Exec.await_exit
     with pytest.raises(ShellError, match="OCI runtime exec failed"):
-        desktop._core.inside.run(["/no/such/program"], take=print)  # type: ignore[union-attr]
+        desktop._core.inside.run(["/no/such/program"], take=print)  # type: ignore[union-attr] # it is in a container
 
     def await_exit(command: Exec, timeout: float) -> int:
         known(command, timeout)

@@ -173,6 +173,15 @@ def test_the_end_of_a_private_hold_shows_nothing(desktops: list[deskhand.Desktop
         hold.release()
 
 
+def test_a_page_that_draws_nothing_is_told_that_its_desktop_has_ended(desktops: list[deskhand.Desktop]) -> None:
+    with watch.serve({}) as server, contextlib.ExitStack() as shown:
+        shown.enter_context(server.showing("job", desktops[0]))
+        with socket(server, enter(server, "watch"), "/live/0") as made:
+            made.recv(timeout=60)
+            shown.close()
+            assert closed_with(made) == (GONE, "job has ended")
+
+
 def test_a_page_is_told_that_its_desktop_has_ended(desktops: list[deskhand.Desktop]) -> None:
     with watch.serve({}) as server, contextlib.ExitStack() as shown:
         keys = enter(server, "watch", "control")
