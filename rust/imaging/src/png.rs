@@ -6,15 +6,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rayon::prelude::*;
 use zlib_rs::adler32::{adler32, adler32_combine};
 
 use crate::error::ImagingError;
 use crate::geometry::Size;
 use crate::indexed::Indexed;
 use crate::strip::{FILTER_BYTE, Pace, Strip, Worker, chunk};
-use crate::threads::in_parallel;
-use crate::view::{Band, Picture, STRIP_ROWS, Stamp, Target, Validity};
+use crate::threads::each;
+use crate::view::{Picture, STRIP_ROWS, Stamp, Target, Validity};
 
 /// `DEFLATE`, a 32 kB window, "fast" level, and the check bits that make it a multiple of 31 (RFC 1950 §2.2).
 const ZLIB_HEADER: [u8; 2] = [0x78, 0x5E];
@@ -30,9 +29,6 @@ const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
 /// Outputs remembered: two sizes with and without a cursor, say. Each costs about a file.
 const MAX_OUTPUTS: usize = 4;
-
-/// A lone strip is not worth the waking of another thread.
-const MAX_SERIAL: usize = 1;
 
 /// The cost of all pictures since the screen was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -169,9 +165,8 @@ impl Encoder {
         let width = target.size.w as usize;
         let Some(Indexed { palette, rows }) = Indexed::of(&rgb, width) else { return Ok(None) };
         let row_len = FILTER_BYTE + width;
-        let (workers, chunks) = (&self.workers, rows.par_chunks(STRIP_ROWS as usize * row_len));
-        let indexed = chunks.map(|rows| workers.with(|worker| worker.indexed(rows, row_len, validity)));
-        let strips: Vec<Strip> = in_parallel(|| indexed.collect());
+        let chunks = rows.chunks(STRIP_ROWS as usize * row_len).collect();
+        let strips = each(chunks, |rows| self.workers.with(|worker| worker.indexed(rows, row_len, validity)));
         self.stats.strips_deflated += strips.len() as u64;
         self.stats.bytes_deflated += rows.len() as u64;
         self.files += 1;
@@ -251,22 +246,16 @@ impl Output {
             return Ok((0, 0));
         }
         self.file = None;
-        let encode = |band: &Band<'_>, (i, validity, pace)| {
-            (i, workers.with(|worker| worker.strip(picture, band, i, validity, pace)))
-        };
-        let band_of = |stale: &[Stale]| picture.band(stale[0].0..stale[stale.len() - 1].0 + 1);
-        let fresh: Vec<(u32, Strip)> = if stale.len() > MAX_SERIAL {
-            let most = picture.strips_at_once(stale.len());
-            let bands = stale.chunk_by(|a, b| a.0 + 1 == b.0).flat_map(|run| run.chunks(most)).collect::<Vec<_>>();
-            let encoded = bands.into_par_iter().with_max_len(1).map(|stale| {
-                let band = band_of(stale)?;
-                Ok(stale.par_iter().with_max_len(1).map(|&strip| encode(&band, strip)).collect::<Vec<_>>())
-            });
-            in_parallel(|| encoded.collect::<Result<Vec<_>, ImagingError>>())?.concat()
-        } else {
-            let band = band_of(&stale)?;
-            stale.into_iter().map(|strip| encode(&band, strip)).collect()
-        };
+        let most = picture.strips_at_once(stale.len());
+        let bands = stale.chunk_by(|a, b| a.0 + 1 == b.0).flat_map(|run| run.chunks(most)).collect();
+        let encoded = each(bands, |stale: &[Stale]| {
+            let band = picture.band(stale[0].0..stale[stale.len() - 1].0 + 1)?;
+            let encode = |&(i, validity, pace): &Stale| {
+                (i, workers.with(|worker| worker.strip(picture, &band, i, validity, pace)))
+            };
+            Ok(stale.iter().map(encode).collect::<Vec<_>>())
+        });
+        let fresh = encoded.into_iter().collect::<Result<Vec<_>, ImagingError>>()?.concat();
         let (mut strips, mut bytes) = (0, 0);
         for (i, strip) in fresh {
             strips += 1;

@@ -6,17 +6,16 @@
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use multiversion::multiversion;
-use rayon::current_num_threads;
-use rayon::prelude::*;
 
 use crate::cursor::{Cursor, Sprite};
 use crate::error::ImagingError;
 use crate::frame::{Frame, PIXEL};
 use crate::geometry::{Rect, Size};
 use crate::scale::Scaler;
-use crate::threads::in_parallel;
+use crate::threads::{each, threads};
 
 /// Rows in a strip of an output: fewer cost less when a line changes, more make smaller files.
 pub(crate) const STRIP_ROWS: u32 = 32;
@@ -190,7 +189,7 @@ impl Picture<'_> {
     /// Strips that one thread prepares at once, where so many are to be made.
     pub(crate) fn strips_at_once(&self, strips: usize) -> usize {
         // What is not scaled is taken from the frame as it is.
-        if self.scaler().is_identity() { 1 } else { (strips / (2 * current_num_threads())).clamp(1, MAX_BAND) }
+        if self.scaler().is_identity() { 1 } else { (strips / (2 * threads())).clamp(1, MAX_BAND) }
     }
 
     /// The pixels of neighbouring strips, at the size of the output.
@@ -233,14 +232,16 @@ impl Picture<'_> {
         }
         let strips = self.strips();
         let at_once = self.strips_at_once(strips as usize) as u32;
-        let bands = out.par_chunks_mut((at_once * self.strip_rows()) as usize * self.row_len(0)).enumerate();
+        let bands = out.chunks_mut((at_once * self.strip_rows()) as usize * self.row_len(0)).enumerate();
         let write = |(i, out): (usize, &mut [B])| {
             let first = i as u32 * at_once;
             let band = self.band(first..strips.min(first + at_once))?;
             self.write(&band, band.first, 0, out);
             Ok(())
         };
-        in_parallel(|| bands.try_for_each(write))
+        let failed = OnceLock::new();
+        each(bands.collect(), |part| write(part).unwrap_or_else(|error| _ = failed.set(error)));
+        failed.into_inner().map_or(Ok(()), Err)
     }
 
     /// Bytes of one row as [`Self::fill`] writes it.
