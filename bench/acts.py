@@ -36,6 +36,8 @@ _LATER = 1.0
 _SLEEP = 2.0
 # After this many keys the line ends, so that it never reaches the edge of its window.
 _LINE = 50
+# After so many keys what a terminal does with one is learnt.
+_LEARNT = 30
 # The largest size of a caret.
 _CARET = (3, 40)
 _FORM = """<!doctype html><meta charset="utf-8"><title>bench</title><body style="margin:0;font:16px sans-serif">
@@ -123,6 +125,9 @@ def xterm(context: Context) -> Iterator[Row]:
     with deskhand.launch(size=_SIZE, env=_environment(context, "xterm")) as desktop:
         desktop.start(["xterm", "-geometry", "100x60", "-e", "cat"])
         yield from _measure(context, desktop, ("act/xterm", "key press"), _key, rounds)
+        for number in range(_LEARNT):
+            desktop.perform(_key(number)[1])
+        yield from _measure(context, desktop, ("act/xterm", "key press, learnt"), _key, rounds)
         idle = Samples("act/xterm", "key without effect", note="Scroll Lock")
         for _ in range(rounds):
             idle.add(timed(lambda: desktop.perform(KeyPress(("Scroll_Lock",)))))

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import deskhand
-from deskhand import KeyPress, Move, Point, Reason, Rect, Type
+from deskhand import KeyPress, Move, Point, Reason, Rect, Settle, Type
 from deskhand._core.observation import remarks
 from faults.helpers import until, window_expected
 from soak import soaked
@@ -65,6 +65,21 @@ def until_busy(desktop: deskhand.Desktop, count: int) -> deskhand.Observation:
         seen = desktop.perform()
         if len(seen.busy) >= count or time.monotonic() > deadline:
             return seen
+
+
+def test_a_terminal_that_answers_at_once_is_waited_for_shorter(desktop: deskhand.Desktop) -> None:
+    desktop.start(["xterm", "-e", "cat"])
+    unchanged = Settle().quiet - 0.016
+    for count in range(1000):
+        seen = desktop.perform(KeyPress(["abcdefgh"[count % 8]]))
+        assert seen.settled
+        if seen.changed and seen.elapsed.settle < unchanged - 0.005:
+            break
+    assert count >= 24
+    for letter in "the rest of it":
+        seen = desktop.perform(Type(letter))
+        time.sleep(0.1)
+        assert np.array_equal(seen.array(), desktop.screenshot(format="raw").array())
 
 
 @pytest.mark.parametrize("moving", soaked([*SCENES, ALL_SCENES], but=[ALL_SCENES]))

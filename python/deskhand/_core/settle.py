@@ -8,7 +8,8 @@ The rules:
 
 - quiet for `Settle.quiet` after the last relevant change: settled, once the window has answered a probe (`_NET_WM_PING`)
   sent after that change. An application that is still computing does not answer,and the wait goes on;
-- where there was one change only, and the threads of the application are seen to rest, 15 ms less is enough;
+- where there was one change only, and the threads of the application are seen to rest, 15 ms less is enough; and another 15
+  where it is learnt that nothing follows such a change (see `deskhand._core.habits`);
 - an application that answered late has only just come round to its input, and is given another `quiet`;
 - a toolkit may answer before it has worked off its input (GTK does), and a browser answers while its other processes compute:
   an application that is at work when the time is up, itself or in what it started, is looked at again every half
@@ -58,7 +59,8 @@ class Settle:
 
     Attributes:
         quiet: Silence after the last relevant change that counts as settled; 15 ms less, unless it is below 0.05, after a
-            lone change by an application that is seen to rest. The longest gap measured inside one answer (a browser's smooth
+            lone change by an application that is seen to rest, and 30 ms less after a key that the window has answered so
+            24 times, with nothing after it. The longest gap measured inside one answer (a browser's smooth
             scroll) is 25 ms.
         reaction: How long an action without any effect is waited for.
         timeout: When to give up and return what there is, `settled=False`; counted from the end of each action's input.

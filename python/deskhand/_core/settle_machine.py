@@ -6,6 +6,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING
 
+from deskhand._core.habits import LEARNT
 from deskhand._core.settle import Activity, Lag, Reason, Settle, SettleResult, inside_any
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ _LONGEST_SAYING = 1.0
 # before a verdict take about 1 ms of the silence themselves.
 _SPARED = 0.016
 _SHORTEST_SPARED_QUIET = 0.05
+_RESTING = frozenset({Activity.RESTING, Activity.TIMED})
+# Over so short a time a single wake looks like a tick; an animation would not have been learnt to change once.
+_RESTING_AS_LEARNT = _RESTING | {Activity.TICKING}
 _NO_LAG = Lag()
 
 
@@ -72,7 +76,10 @@ class Machine:
         self._proof: float | None = None
         # The time from which on the other side has surely read the input.
         self._read: float | None = None
-        self._spares = settings.quiet >= _SHORTEST_SPARED_QUIET and lag == _NO_LAG
+        may_spare = settings.quiet >= _SHORTEST_SPARED_QUIET and lag == _NO_LAG
+        # How much shorter the silence after a lone change may be, and where that is not enough.
+        self._spares = [_SPARED] if may_spare else []
+        self._gap = 0.0
 
     def changed(self, at: float, rects: Iterable[Rect]) -> bool:
         """Report pixels that changed at `at`.
@@ -83,6 +90,7 @@ class Machine:
         relevant = any(not inside_any(rect, self._ambient) for rect in rects)
         if relevant:
             self._first = at if self._first is None else self._first
+            self._gap = self._gap if self._last is None else max(self._gap, at - self._last)
             self._last = at
             self._moves += 1
         return relevant
@@ -91,6 +99,17 @@ class Machine:
     def has_changed(self) -> bool:
         """Whether anything relevant has changed so far."""
         return self._last is not None
+
+    def hasten(self) -> None:
+        """Report that one change is all that has come so far in such cases; see `deskhand._core.habits`."""
+        if self._spares:
+            self._spares.insert(0, LEARNT)
+
+    @property
+    def was_lone(self) -> bool | None:
+        """Whether the answer was one change alone; False where another came later than is learnt, None where sooner."""
+        lone = self._moves == 1
+        return lone if lone or self._gap > self._settings.quiet - LEARNT else None
 
     def probed(self, at: float) -> None:
         """Report that a probe was sent at `at`."""
@@ -105,7 +124,7 @@ class Machine:
         if at - sent > _LATE + 2 * self._ahead:
             # It was at work, and has only just reached its events: it has yet to draw what they cause.
             self._not_before = max(self._not_before, at + self._settings.quiet)
-            self._spares = False
+            self._spares = []
         self._proof = sent
         self._read = at if self._read is None else self._read
 
@@ -115,11 +134,11 @@ class Machine:
             activity = Activity.AWAITING
         if (
             self._spared()
-            and activity not in {Activity.RESTING, Activity.TIMED}
+            and activity not in (_RESTING_AS_LEARNT if self._spared() == LEARNT else _RESTING)
             and at < self._due_after(self._settings.quiet)
         ):
-            # Not known to rest: it is looked at again when the whole of the silence has passed.
-            self._spares = False
+            # Not known to rest: it is looked at again when more of the silence has passed.
+            self._spares = self._spares[1:]
             return
         # A browser's clock runs on for three frames after any change.
         animated = self._moves > 1 and self._last is not None and at < self._last + _LONGEST_STANDSTILL
@@ -164,7 +183,7 @@ class Machine:
 
     def _spared(self) -> float:
         """How much shorter the silence may be."""
-        return _SPARED if self._spares and self._moves == 1 else 0.0
+        return self._spares[0] if self._spares and self._moves == 1 else 0.0
 
     @property
     def _ahead(self) -> float:

@@ -135,6 +135,10 @@ class MemoryBackend:
         self.on_wait(timeout)
         return self.screen.generation != before
 
+    def input_window(self) -> int | None:
+        """None: there is no window."""
+        return None
+
     def probe(self, *, at_pointer: bool = False, window: int | None = None) -> int | None:
         """None: there is no window."""
         del at_pointer, window

@@ -132,6 +132,9 @@ class Backend(Protocol):
     def answered(self, probe: int) -> bool:
         """Whether that probe, or a later one, was answered."""
 
+    def input_window(self) -> int | None:
+        """The window that got `probe`, where windows are known."""
+
     def take_stock(self) -> None:
         """Note that an action is about to begin: what applications have done since the last wait they do on their own."""
 

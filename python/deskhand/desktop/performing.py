@@ -207,7 +207,7 @@ class Performance:
                 action, events = aim(self._core, given, self._settings, self._sender.limit, dragging=dragging)  # noqa: PLW2901
             pasted |= self._send_action(action, events)
             if index < len(planned) - 1 and (index in self._drops or not isinstance(action, _NO_WAIT_AFTER)):
-                result = self._settle(at_pointer=not isinstance(action, _TO_FOCUS))
+                result = self._settle(action)
                 self._overtook |= result.reason in _UNFINISHED
                 self._may_change |= result.may_change
                 self._sender.note_answer(action, events, result)
@@ -218,7 +218,7 @@ class Performance:
                 # Where a look would take a round trip, the other side reports the pointer by itself.
                 self._notice_pointer()
         sent = self._clock()
-        result = self._settle(at_pointer=bool(planned) and not isinstance(planned[-1][0], _TO_FOCUS))
+        result = self._settle(planned[-1][0] if planned else None, file=self._format == "png")
         if planned:
             self._sender.note_answer(*planned[-1], result)
         result = self._paster.end(result)
@@ -293,12 +293,13 @@ class Performance:
         self._core.clicks.note(action, events, pointer, self._clock())
         return pasted
 
-    def _settle(self, *, at_pointer: bool) -> SettleResult:
+    def _settle(self, after: Action | None, *, file: bool = False) -> SettleResult:
         settings = self._settings
         if self._sender.held_up and settings is not None:
             # The window has had all of that time before its keys were sent.
             settings = replace(settings, timeout=0.0)
-        return self._watch.settle(settings, at_pointer=at_pointer)
+        at_pointer = after is not None and not isinstance(after, _TO_FOCUS)
+        return self._watch.settle(settings, at_pointer=at_pointer, file=file, kind=_kind(after))
 
     def _plan(self, limit: float | None) -> list[tuple[Action, Sequence[Step]]]:
         """Translate everything before anything is sent; asking for the pointer's place takes `limit` seconds at most."""
@@ -388,3 +389,12 @@ def settings_of(settle: Settle | bool) -> Settle | None:  # noqa: FBT001 # the p
     if isinstance(settle, Settle):
         return settle
     raise ActionError(f"settle must be a Settle, True or False, not {shown(settle)}")
+
+
+def _kind(action: Action | None) -> str | None:
+    """What a key has in common with others whose answers may be alike: all that stand for a character, or the same one."""
+    if isinstance(action, Type):
+        return "character" if isinstance(action.text, str) and len(action.text) == 1 else None
+    if isinstance(action, KeyPress) and action.repeat == 1:
+        return "character" if len(action.keys) == 1 and len(action.keys[0]) == 1 else "+".join(action.keys)
+    return None

@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deskhand._core.ambient import Ambient
 from deskhand._core.formats import encode
 from deskhand._core.geometry import Point, Rect, Size, Viewport, check_region
+from deskhand._core.habits import Habit, Habits
 from deskhand._core.observation import Screenshot
 from deskhand._core.pointer_shapes import pointer_shape
-from deskhand._core.settle import Reason, Settle, SettleResult
+from deskhand._core.settle import Reason, Settle, SettleResult, inside_any
 from deskhand._core.settle_machine import Machine
 from deskhand._core.sizes import picture_size
 from deskhand._native import Interrupted
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 _SLICE = 0.25
 # Extra time at the end, so that a slow server is not reported as silent.
 GRACE = 0.2
+# So many files are made for one that follows, at most: what goes on changing is not worth more.
+_MADE_AHEAD = 2
 # What a pointer looks like where an application is at work.
 _AT_WORK = frozenset({"wait", "progress"})
 
@@ -55,6 +59,7 @@ class Watch:
         self._screen = backend.screen
         self.clock = clock
         self._ambient = Ambient()
+        self._habits = Habits()
         self._waited = False
         self._seen = self._screen.generation
         self._epoch = self._screen.epoch
@@ -80,7 +85,7 @@ class Watch:
             self._epoch = self._screen.epoch
             self._ambient.forget()
         for at, rects in self._news():
-            self._ambient.feed(at, rects)
+            self._note_between(at, rects)
 
     def _says_wait(self) -> bool:
         """Whether the pointer looks as where an application is at work. No request is made: the name came with the image."""
@@ -118,8 +123,15 @@ class Watch:
             if generation > self.before:
                 news.append((at, rects))
             else:
-                self._ambient.feed(at, rects)
+                self._note_between(at, rects)
         return news
+
+    def _note_between(self, at: float, rects: list[Rect]) -> None:
+        if self._habits.may_unlearn(at):
+            still = self._ambient.regions(at)
+            if not all(inside_any(rect, still) for rect in rects):
+                self._habits.unlearn()
+        self._ambient.feed(at, rects)
 
     def pause(self, seconds: float) -> None:
         """Let time pass, keeping the screen current."""
@@ -162,6 +174,8 @@ class Watch:
         at_pointer: bool = False,
         window: int | None = None,
         whole: bool = True,
+        file: bool = False,
+        kind: str | None = None,
     ) -> SettleResult:
         """Wait until the screen has answered the input that has just been sent.
 
@@ -170,6 +184,8 @@ class Watch:
             at_pointer: The input went to the window under the pointer, else to the one with the focus.
             window: The input went to this window.
             whole: The input is a whole action: what keeps changing after it is the desktop's own from here.
+            file: A file follows, as the one before: it is made while nothing changes.
+            kind: What all input of this kind has in common, where its answers may be alike.
         """
         if settings is None:
             return SettleResult(settled=False, reason=Reason.NOT_WAITED, first_change=None, last_change=None, busy=())
@@ -178,33 +194,52 @@ class Watch:
         machine = Machine(settings, now=now, ambient=ambient, can_probe=True, lag=self._backend.lag)
         self._backend.allow(settings.timeout + GRACE)
         relevant: list[tuple[float, list[Rect]]] = []
+        ask = partial(self._backend.probe, at_pointer=at_pointer, window=window)
+        habit = None
         try:
-            result = self._run(machine, relevant, at_pointer=at_pointer, window=window)
+            probe = ask()
+            habit = self._habit(kind)
+            if habit is not None and self._habits.is_learnt(habit):
+                machine.hasten()
+            result = self._run(machine, relevant, ask, probe, file=file)
         except ServerSilent:
             result = machine.silent()
         finally:
+            self._screen.expect(0)
             self._backend.allow(None)
+        if habit is not None and result.reason is Reason.QUIET and machine.was_lone is not None:
+            self._habits.ended(habit, self.clock(), alone=machine.was_lone)
         if result.reason is Reason.STILL_CHANGING and whole:
             # What this action set going (a video, a spinner) goes on by itself from here.
             for at, rects in relevant:
                 self._ambient.feed(at, rects)
         return result
 
+    def _habit(self, kind: str | None) -> Habit | None:
+        """What is learnt of the window that was just asked, if anything is of this kind of input."""
+        window = None if kind is None else self._backend.input_window()
+        return None if kind is None or window is None else Habit(window, kind)
+
     def _run(
         self,
         machine: Machine,
         relevant: list[tuple[float, list[Rect]]],
+        ask: Callable[[], int | None],
+        probe: int | None,
         *,
-        at_pointer: bool,
-        window: int | None,
+        file: bool,
     ) -> SettleResult:
         """Ask, look and wait until the machine, which has just begun, has a verdict; `relevant` is what changed."""
-        probe = self._backend.probe(at_pointer=at_pointer, window=window)
-        if probe is None:
-            machine.unprobeable()
-        else:
-            machine.probed(machine.start)
-        unanswered = deque([] if probe is None else [probe])
+        unanswered: deque[int] = deque()
+
+        def asked(probe: int | None, at: float) -> None:
+            if probe is None:
+                machine.unprobeable()
+            else:
+                machine.probed(at)
+                unanswered.append(probe)
+
+        asked(probe, machine.start)
         while True:
             # Before the changes are: an event from before an answer must not be reported after it.
             answers = 0
@@ -224,14 +259,12 @@ class Watch:
                     continue
                 return result
             if machine.wants_probe(now):
-                probe = self._backend.probe(at_pointer=at_pointer, window=window)
-                machine.probed(now)
-                if probe is None:
-                    machine.unprobeable()
-                else:
-                    unanswered.append(probe)
+                asked(ask(), now)
             else:
                 self.check_stop()
+                if file and machine.has_changed:
+                    self._screen.expect(_MADE_AHEAD)
+                    file = False
                 self._backend.wait(machine.wait(now))
 
     def _shows_more(self, machine: Machine, relevant: list[tuple[float, list[Rect]]]) -> bool:

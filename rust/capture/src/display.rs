@@ -40,7 +40,6 @@ impl Display {
     /// Opens the display, takes the lease, and captures the first frame.
     ///
     /// # Errors
-    ///
     /// [`Error::Connect`], [`Error::Leased`] when another driver has it, [`Error::Unsupported`] when the server lacks what is
     /// needed, [`Error::Violation`] when it breaks the protocol, as any call may find it to do.
     pub fn open(target: &Target, options: &Options, interrupt: Interrupt) -> Result<Self> {
@@ -167,7 +166,6 @@ impl Display {
     /// Sends input events and returns after the server has processed them; returns what did not reach its window.
     ///
     /// # Errors
-    ///
     /// [`Error::NoKeycode`] (nothing was sent), [`Error::Stalled`], [`Error::Request`], [`Error::Interrupted`],
     /// [`Error::Lost`].
     pub fn send(&self, events: &[Event]) -> Result<Option<Missed>> {
@@ -180,7 +178,6 @@ impl Display {
     /// Releases these keys and buttons, then all that the server still reports as pressed.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn release(&self, ups: &[Event]) -> Result<()> {
         self.shared.wire.interrupt.shielded(|| self.with(|state, wire| state.release(wire, ups)))
@@ -189,7 +186,6 @@ impl Display {
     /// Keycodes and buttons (1–5) pressed now, as the server reports them.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn pressed(&self) -> Result<(Vec<u8>, Vec<u8>)> {
         self.with(|_, wire| State::pressed(wire))
@@ -198,7 +194,6 @@ impl Display {
     /// Brings the screen and the pointer up to date.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn look(&self) -> Result<()> {
         self.with(State::look)
@@ -207,7 +202,6 @@ impl Display {
     /// Waits for changed pixels, an answered ping or a changed window list; `false` at the timeout.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn wait(&self, timeout: Duration) -> Result<bool> {
         self.with(|state, wire| state.wait(wire, timeout))
@@ -217,16 +211,22 @@ impl Display {
     /// answer.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn ping(&self, at_pointer: bool, window: Option<Window>) -> Result<Option<u64>> {
         self.with(|state, wire| state.ping(wire, at_pointer, window))
     }
 
+    /// The window that the latest [`Display::ping`] was meant for.
+    ///
+    /// # Errors
+    /// [`Error::Lost`].
+    pub fn input_window(&self) -> Result<Option<Window>> {
+        self.with(|state, _| Ok((state.input != x11rb::NONE).then_some(state.input)))
+    }
+
     /// True once this ping, or a later one to the same window, was answered, or that window is gone.
     ///
     /// # Errors
-    ///
     /// [`Error::LayoutChanged`] when the layout was changed while keys typed before the ping were still unread, once;
     /// [`Error::Lost`].
     pub fn answered(&self, ping: u64) -> Result<bool> {
@@ -242,7 +242,6 @@ impl Display {
     /// Records what the applications have been doing on their own, before an action begins.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn take_stock(&self) -> Result<()> {
         self.with(|state, _| {
@@ -257,7 +256,6 @@ impl Display {
     /// a client that has yet to read that key counts as at work for a second.
     ///
     /// # Errors
-    ///
     /// [`Error::LayoutChanged`] when the layout was changed since keys were typed into a window that cannot be pinged, once;
     /// [`Error::Lost`].
     pub fn activity(&self, changed: bool) -> Result<Activity> {
@@ -270,7 +268,6 @@ impl Display {
     /// True when this window is one of the application that got the keys which were sent last, and `at` was after that.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn is_typed_into(&self, window: Window, at: Instant) -> Result<bool> {
         self.with(|state, wire| state.is_typed_into(wire, window, at))
@@ -279,7 +276,6 @@ impl Display {
     /// See [`Server::double_click_time`].
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn double_click_time(&self) -> Result<Option<u32>> {
         self.with(|_, wire| wire.server.double_click_time())
@@ -288,7 +284,6 @@ impl Display {
     /// The class of the window that keys go to, and that of its client's leader.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`] or [`Error::Interrupted`].
     pub fn focused_classes(&self) -> Result<Vec<String>> {
         self.with(|_, wire| wire.server.focused_classes())
@@ -297,7 +292,6 @@ impl Display {
     /// The managed windows.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn windows(&self) -> Result<Vec<WindowInfo>> {
         self.with(|_, wire| wire.server.windows())
@@ -306,7 +300,6 @@ impl Display {
     /// Where menus and others that no window manager places cover what is below them, and since when.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn covers(&self) -> Result<Vec<Cover>> {
         self.with(|state, wire| state.popups.covering(&wire.server))
@@ -315,7 +308,6 @@ impl Display {
     /// See [`Server::activate`].
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn activate(&self, window: Window) -> Result<()> {
         self.with(|_, wire| wire.server.activate(window))
@@ -324,7 +316,6 @@ impl Display {
     /// See [`Server::close_window`].
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`].
     pub fn close_window(&self, window: Window) -> Result<()> {
         self.with(|_, wire| wire.server.close_window(window))
@@ -333,7 +324,6 @@ impl Display {
     /// True when a window manager that follows EWMH runs. A new one is waited for until it serves, for two seconds at most.
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`], [`Error::Interrupted`].
     pub fn has_window_manager(&self) -> Result<bool> {
         self.with(State::has_manager)
@@ -342,7 +332,6 @@ impl Display {
     /// See [`Server::monitors`].
     ///
     /// # Errors
-    ///
     /// [`Error::Lost`] or [`Error::Interrupted`].
     pub fn monitors(&self) -> Result<Vec<MonitorInfo>> {
         self.with(|_, wire| wire.server.monitors())
@@ -351,7 +340,6 @@ impl Display {
     /// Changes the size of the screen where the server can (Xvfb: up to the size it was started with).
     ///
     /// # Errors
-    ///
     /// [`Error::Unsupported`] when it cannot, [`Error::Request`] when it refuses the size.
     pub fn resize(&self, size: Size) -> Result<()> {
         self.with(|state, wire| {

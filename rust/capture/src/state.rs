@@ -75,7 +75,7 @@ pub(crate) struct State {
     pub(crate) present_manager: Option<Window>,
     pub(crate) knows_manager: bool,
     /// The window that the latest input went to, and what is done behind it.
-    input: Window,
+    pub(crate) input: Window,
     /// Buttons that were released, and are pressed for the server still.
     pub(crate) released: Vec<u8>,
     pub(crate) work: Work,
@@ -315,10 +315,11 @@ impl State {
                 if let Some(clients) = &mut self.clients {
                     clients.find_early();
                 }
-                let lately = left.saturating_sub(BREATH + LATELY);
-                if !wire.wait_readable(lately)? {
+                locked(&wire.screen).get_ready();
+                let left = || deadline.saturating_duration_since(Instant::now());
+                if !wire.wait_readable(left().saturating_sub(LATELY))? {
                     self.work.sample();
-                    wire.wait_readable(deadline.saturating_duration_since(Instant::now()))?;
+                    wire.wait_readable(left())?;
                 }
             }
         }

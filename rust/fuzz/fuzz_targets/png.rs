@@ -17,6 +17,7 @@ enum Step {
     Cursor(Option<(u8, u8, u32)>),
     Pointer(i16, i16),
     Tighten,
+    GetReady,
     Look { size: Option<(u8, u8)>, region: Option<[u8; 4]>, cursor: bool, indexed: bool },
 }
 
@@ -57,6 +58,10 @@ fuzz_target!(|input: ((u8, u8), Vec<Step>)| {
                 while let Some(slack) = screen.slack().unwrap() {
                     screen.install(slack.tighten().unwrap());
                 }
+            }
+            Step::GetReady => {
+                screen.expect(1);
+                screen.get_ready();
             }
             Step::Look { size: wanted, region, cursor, indexed } => {
                 let region = region.map(|at| place(at, screen.size()));

@@ -143,13 +143,30 @@ impl Encoder {
     pub(crate) fn png(&mut self, picture: &Picture<'_>, at: f64) -> Result<Png, ImagingError> {
         let mut output = self.take(picture.target);
         let made = output.refresh(picture, at, &self.workers);
-        let file = made.map(|(strips, bytes)| {
-            self.stats.strips_deflated += strips;
-            self.stats.bytes_deflated += bytes;
+        let file = made.map(|made| {
+            self.count(made);
             output.file(&mut self.files)
         });
         self.outputs.push(output);
         file
+    }
+
+    /// Makes again what has changed in the file that was asked for last; whether there was anything.
+    pub(crate) fn get_ready<'a>(
+        &mut self,
+        picture: impl Fn(Target) -> Option<Picture<'a>>,
+        at: f64,
+    ) -> Result<bool, ImagingError> {
+        let Some(output) = self.outputs.last_mut() else { return Ok(false) };
+        let Some(picture) = picture(output.target) else { return Ok(false) };
+        let made = output.refresh(&picture, at, &self.workers)?;
+        self.count(made);
+        Ok(made.0 > 0)
+    }
+
+    fn count(&mut self, (strips, bytes): (u64, u64)) {
+        self.stats.strips_deflated += strips;
+        self.stats.bytes_deflated += bytes;
     }
 
     /// A file with a palette, all of it made again when anything changed; `None` when there are too many colours.
@@ -186,7 +203,8 @@ impl Encoder {
         Output { target, strips: Vec::new(), file: None }
     }
 
-    /// The next strip worth deflating again: one that stays and is not tight, of the output used last.
+    /// The next strip worth deflating again: one that is not tight and was a part of two files, and so is likely to be one of the
+    /// next; of the output used last.
     pub(crate) fn slack<'a>(
         &self,
         picture: impl Fn(Target) -> Option<Picture<'a>>,
@@ -194,7 +212,7 @@ impl Encoder {
         for output in self.outputs.iter().rev() {
             let Some(picture) = picture(output.target) else { continue };
             let loose = |(i, strip): (u32, &Option<Strip>)| {
-                let strip = strip.as_ref().filter(|strip| strip.stays && !strip.tight)?;
+                let strip = strip.as_ref().filter(|strip| strip.files > 1 && !strip.tight)?;
                 if strip.validity != picture.validity(i) {
                     return None;
                 }
@@ -238,7 +256,7 @@ impl Output {
         for (i, slot) in (0..).zip(&mut self.strips) {
             let validity = picture.validity(i);
             match slot {
-                Some(strip) if strip.validity == validity => strip.stays = true,
+                Some(strip) if strip.validity == validity => {}
                 _ => stale.push((i, validity, slot.as_ref().map_or_else(Pace::default, |strip| strip.pace.next(at)))),
             }
         }
@@ -267,6 +285,9 @@ impl Output {
 
     /// The file, put together again when a strip was made again.
     fn file(&mut self, files: &mut u64) -> Png {
+        for strip in self.strips.iter_mut().flatten() {
+            strip.files = strip.files.saturating_add(1);
+        }
         let (size, strips) = (self.target.size, &self.strips);
         let assemble = || {
             *files += 1;

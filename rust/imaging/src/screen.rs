@@ -14,7 +14,7 @@ use crate::frame::{Frame, PIXEL};
 use crate::geometry::{Rect, SharedSize, Size, merge};
 use crate::hash::{Hashes, TileHash};
 use crate::png::{Encoder, Png, Slack, Stats, Tightened};
-use crate::view::{Byte, Scene, Stamp, View};
+use crate::view::{Byte, Scene, Stamp, Target, View};
 
 /// Changes remembered: half a minute of a screen that changes at 16 Hz.
 const MAX_LOG: usize = 512;
@@ -76,6 +76,8 @@ pub struct Screen {
     hashes: Hashes,
     hashed_at: u64,
     before: Before,
+    /// How often [`Screen::get_ready`] still makes something.
+    expected: u32,
 }
 
 impl Screen {
@@ -93,6 +95,7 @@ impl Screen {
             hashes: Hashes::default(),
             hashed_at: 0,
             before: Before::default(),
+            expected: 0,
         }
     }
 
@@ -266,6 +269,23 @@ impl Screen {
     pub fn png(&mut self, view: &View) -> Result<Png, ImagingError> {
         let at = self.last_change();
         self.encoder.png(&self.scene.picture(view)?, at)
+    }
+
+    /// Somebody waits for the next file: [`Screen::get_ready`] makes what has changed of it, so many times.
+    pub fn expect(&mut self, times: u32) {
+        self.expected = times;
+    }
+
+    /// Makes again what has changed in the file that was asked for last, so that [`Screen::png`] finds it done. Nothing is done where
+    /// no file is expected.
+    ///
+    /// Meant for a wait in which nothing has changed for a while. What fails here fails again in [`Screen::png`], which reports it.
+    pub fn get_ready(&mut self) {
+        let at = self.last_change();
+        let picture = |target: Target| self.scene.picture(&target.view()).ok();
+        if self.expected > 0 && self.encoder.get_ready(picture, at).is_ok_and(|made| made) {
+            self.expected -= 1;
+        }
     }
 
     fn last_change(&self) -> f64 {

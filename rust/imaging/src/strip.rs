@@ -36,8 +36,8 @@ pub(crate) struct Strip {
     pub raw_len: u64,
     /// Whether deflating it again could not make it smaller.
     pub tight: bool,
-    /// Whether it was a part of more files than the first, and so is likely to be one of the next.
-    pub stays: bool,
+    /// Of how many files it was a part.
+    pub files: u32,
     pub pace: Pace,
 }
 
@@ -122,7 +122,7 @@ impl Strip {
             adler: adler32(1, rows),
             raw_len: rows.len() as u64,
             tight,
-            stays: false,
+            files: 0,
             pace: Pace::default(),
         }
     }

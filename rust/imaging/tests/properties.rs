@@ -82,6 +82,7 @@ enum Step {
     Cursor(Option<(Size, (u32, u32), u32)>),
     Pointer((i32, i32)),
     Tighten,
+    GetReady,
     Look { region: Option<Place>, size: Option<Size>, cursor: bool },
 }
 
@@ -95,6 +96,7 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => proptest::option::weighted(0.8, cursor).prop_map(Step::Cursor),
         3 => (-20..170_i32, -20..120_i32).prop_map(Step::Pointer),
         1 => Just(Step::Tighten),
+        2 => Just(Step::GetReady),
         6 => look.prop_map(|(region, size, cursor)| Step::Look { region, size, cursor }),
     ]
 }
@@ -134,6 +136,10 @@ fn perform(screen: &mut Screen, step: &Step) -> Option<View> {
             while let Some(slack) = screen.slack().unwrap() {
                 screen.install(slack.tighten().unwrap());
             }
+        }
+        Step::GetReady => {
+            screen.expect(1);
+            screen.get_ready();
         }
         Step::Look { region, size, cursor } => {
             let region = region.map(|at| place(at, screen.size()));

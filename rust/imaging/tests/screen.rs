@@ -277,6 +277,36 @@ fn strips_that_stay_get_smaller() {
 }
 
 #[test]
+fn a_file_that_is_expected_is_made_before_it_is_asked_for() {
+    let mut screen = Screen::new(SIZE);
+    write_page(&mut screen);
+    screen.expect(1);
+    screen.get_ready();
+    assert_eq!(screen.stats().strips_deflated, 0, "nobody has asked for a file yet: which one is not known");
+    screen.png(&ALL).unwrap();
+
+    paint(&mut screen, rect(0, 40, 300, 14), 9);
+    screen.expect(0);
+    screen.get_ready();
+    assert_eq!(screen.stats().strips_deflated, 10, "no file is expected");
+    screen.expect(2);
+    screen.get_ready();
+    assert_eq!(screen.stats().strips_deflated, 11);
+    screen.get_ready();
+    let file = screen.png(&ALL).unwrap();
+    assert_eq!(screen.stats().strips_deflated, 11, "it was ready");
+    assert_eq!(decode(&file.to_vec()), screen.rgb(&ALL).unwrap());
+    assert_eq!(tighten(&mut screen), 9, "what only one file has is left as it is");
+
+    for shade in 10..13 {
+        paint(&mut screen, rect(0, 40, 300, 14), shade);
+        screen.get_ready();
+    }
+    assert_eq!(screen.stats().strips_deflated, 12, "one more was expected");
+    assert_eq!(decode(&screen.png(&ALL).unwrap().to_vec()), screen.rgb(&ALL).unwrap());
+}
+
+#[test]
 fn a_strip_tightened_too_late_is_dropped() {
     let mut screen = Screen::new(SIZE);
     write_page(&mut screen);

@@ -147,6 +147,10 @@ impl Screen {
         ]))
     }
 
+    fn expect(&self, py: Python<'_>, times: u32) -> PyResult<()> {
+        self.with(py, |screen| screen.expect(times))
+    }
+
     #[pyo3(signature = (size=None, region=None, cursor=true))]
     fn png(
         &self,

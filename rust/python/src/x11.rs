@@ -197,6 +197,10 @@ impl X11 {
         self.call(py, |display| display.ping(at_pointer, window))
     }
 
+    fn input_window(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        self.call(py, Display::input_window)
+    }
+
     fn answered(&self, py: Python<'_>, ping: u64) -> PyResult<bool> {
         self.call(py, |display| display.answered(ping))
     }

@@ -21,6 +21,8 @@ use crate::state::State;
 use crate::{Error, Result};
 
 /// At the end of a connection, what is held is released and the server given this long to have read it.
+/// After so long without news, a file that is waited for is made ready.
+const BREATH: f64 = 0.008;
 const CLOSE_LIMIT: f64 = 1.0;
 /// The server reports a lock that was switched within this time, or the key belongs to no lock.
 const LIGHT_LIMIT: f64 = 0.25;
@@ -194,7 +196,15 @@ impl Connection {
         if self.interrupt.requested() {
             return Err(Error::Interrupted);
         }
-        self.wait_until(seconds, |state| std::mem::replace(&mut state.told, state.ticks) != state.ticks)
+        let deadline = now() + seconds;
+        let told = |state: &mut State| std::mem::replace(&mut state.told, state.ticks) != state.ticks;
+        if self.wait_until(seconds.min(BREATH), told)? {
+            return Ok(true);
+        }
+        if seconds > BREATH {
+            locked(&self.shared.screen).get_ready();
+        }
+        self.wait_until((deadline - now()).max(0.0), told)
     }
 
     /// Sends input. The call waits during pauses; after an interruption, the rest may not be sent.

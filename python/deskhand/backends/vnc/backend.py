@@ -286,6 +286,10 @@ class VncBackend:
         """Whether that probe, or a later one, was answered."""
         return self._do(lambda vnc: vnc.answered(probe))
 
+    def input_window(self) -> int | None:
+        """None: a server does not report its windows."""
+        return None
+
     def take_stock(self) -> None:
         """Do nothing: a server does not report what its applications compute."""
 

@@ -191,6 +191,7 @@ class X11Backend:
         self.round_trip: Callable[[], None] = self._x11.look
         self.wait: Callable[[float], bool] = self._x11.wait
         self.answered: Callable[[int], bool] = self._x11.answered
+        self.input_window: Callable[[], int | None] = self._x11.input_window
         self.activate: Callable[[int], None] = self._x11.activate
         self.close_window: Callable[[int], None] = self._x11.close_window
         self.focused_classes: Callable[[], list[str]] = self._x11.focused_classes
