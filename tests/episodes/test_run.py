@@ -371,12 +371,27 @@ def test_a_second_signal_ends_at_once_and_the_next_run_knows(tmp_path: Path, mar
     assert process.stderr is not None
     assert any("a second signal ends at once" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=LIMIT)
+    _, said = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
+    assert f"Stopped. To go on: deskhand run {NUMBER} --out {out} --agent episodes.test_run:sleeps" in said
     until(lambda: not marked(mark), 10.0, "its desktops to end")
     # The first signal may have given one of them back, or both.
     assert begin(out, [NUMBER], agent="episodes.test_run:sleeps").given_back <= 2
     assert _leased(out) == 0
+
+
+def test_a_run_of_which_nothing_is_valid_has_failed(tmp_path: Path) -> None:
+    task = tmp_path / "broken"
+    task.mkdir()
+    (task / "task.toml").write_text('name = "broken"\nlevel = 1\ninstruction = "Nothing."\n')
+    (task / "task.py").write_text(
+        "def setup(context):\n    1 / 0\n\n\ndef evaluate(context):\n    return True\n\n\ndef oracle(context):\n    pass\n"
+    )
+    words = [sys.executable, "-m", "deskhand", "run", str(task), "--out", str(tmp_path / "run"), "--agent", "nothing"]
+    done = subprocess.run(words, check=False, env=_environment(), capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 1, done.stderr
+    assert "1 invalid (setup_failed 1)" in done.stderr
+    assert "None of these episodes is valid" in done.stderr
 
 
 def test_a_terminal_shows_how_it_goes(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deskhand.episodes.run.run import Begun
 
 _INTERRUPTED = 130
+_NOTHING_VALID = 1
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -198,15 +199,18 @@ def run(  # each is an option
     course = Course(begun.keys, before := _done(begun))
     screen = screen_for(as_json=as_json)
     screen.begin(begun, course)
+    again = _again(out, begun, ledger)
     with showing(screen, course):
-        reason = asyncio.run(_played(machine, begun, course, screen))
+        reason = asyncio.run(_played(machine, begun, course, screen, again))
     course.done = _done(begun)
     course.others = course.done - before - course.results.total()
-    screen.end(begun, course, reason, _again(out, begun, ledger))
-    return _INTERRUPTED if reason is not None else 0
+    screen.end(begun, course, reason, again)
+    if reason is not None:
+        return _INTERRUPTED
+    return _NOTHING_VALID if course.is_in_vain else 0
 
 
-async def _played(engine: Any, begun: Begun, course: Course, screen: Shown) -> str | None:
+async def _played(engine: Any, begun: Begun, course: Course, screen: Shown, again: str) -> str | None:
     """Returns why it was stopped; None if it was not."""
     from deskhand.episodes.play.supervision import Stop  # noqa: PLC0415 # see run
 
@@ -218,6 +222,7 @@ async def _played(engine: Any, begun: Begun, course: Course, screen: Shown) -> s
 
     def on_signal(number: signal.Signals) -> None:
         if stop.reason is not None:
+            screen.end(begun, course, stop.reason, again)
             # Every desktop has a guard that ends it when this process is gone.
             os._exit(128 + number)
         screen.say(f"{number.name}: giving back the running episodes; a second signal ends at once")

@@ -19,6 +19,8 @@ from deskhand.episodes.outcome import outcome_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.live import Live
+
     from deskhand.episodes.run.plan import News
     from deskhand.episodes.run.run import Begun
 
@@ -46,6 +48,11 @@ class Course:
         self.results: Counter[str] = Counter()
         self.retried: int = 0
         self.others = 0
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether attempts were made, and the machinery has failed in each."""
+        return self.results.total() > 0 and not self.results["success"] and not self.results["failure"]
 
     def on_news(self, news: News) -> None:
         """Record a piece of news."""
@@ -128,8 +135,13 @@ class _Plain:
         del course
 
     def end(self, begun: Begun, course: Course, reason: str | None, again: str) -> None:
-        played = _summary(course) if course.results or course.retried else "none was left to play"
+        none = "none was left to play" if reason is None else "none"
+        played = _summary(course) if course.results or course.retried else none
         click.echo(f"{course.done} of {course.keys} episodes are done; this time: {played}", err=True)
+        if course.is_in_vain:
+            click.echo(
+                "None of these episodes is valid: something else than the agent has failed, see above.", err=True
+            )
         if reason is not None:
             click.echo(f"Stopped. To go on: {again}", err=True)
         elif course.done < course.keys:
@@ -161,6 +173,7 @@ class _Table(_Plain):
         from rich.console import Console  # noqa: PLC0415 # as in common.table
 
         self._console = Console(stderr=True, highlight=False)
+        self._live: Live | None = None
 
     def on_news(self, news: News, course: Course) -> None:
         # Successes are in the bar.
@@ -174,12 +187,19 @@ class _Table(_Plain):
     def show(self, course: Course) -> Any:
         from rich.live import Live  # noqa: PLC0415 # as in common.table
 
-        return Live(
+        self._live = Live(
             get_renderable=lambda: _picture(course),
             console=self._console,
             refresh_per_second=1 / _PERIOD,
             transient=True,
         )
+        return self._live
+
+    def end(self, begun: Begun, course: Course, reason: str | None, again: str) -> None:
+        if self._live is not None:
+            # The terminal gets its cursor back, also where the process ends at once.
+            self._live.stop()
+        super().end(begun, course, reason, again)
 
 
 def _picture(course: Course) -> Any:
