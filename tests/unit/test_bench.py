@@ -118,7 +118,16 @@ def test_targets_are_judged_by_what_was_measured() -> None:
     assert verdicts["3840×2160, one line changed"] == ("≤ 2 ms", "2.50 ms", False)
     assert verdicts["16 idle desktops together, CPU"] == ("≤ 0.5 %", "0.08 %", True)
     assert verdicts["desktop ready"] == ("≤ 500 ms", "not measured", None)
-    assert len(verdicts) == len(figures.TARGETS) + 1
+    assert verdicts["look, everything changed, beside the fastest peer"] == ("≥ 3×", "13.32× (a peer)", True)
+    assert verdicts["raw array, everything changed, beside the fastest peer"] == ("≥ 1×", "not measured", None)
+    assert len(verdicts) == len(figures.TARGETS) + 1 + len(figures.LEADS)
+
+
+def test_the_fastest_peer_counts() -> None:
+    peers = [row(PAGE, EVERYTHING, median, who=f"peer {median}") for median in (30.0, 14.0, 20.0)]
+    found = judge(report(row(PAGE, EVERYTHING, 7.0), *peers, Row(PAGE, EVERYTHING, "an absent peer", missing="lost")))
+    (verdict,) = (v for v in found if v.name.startswith("look, everything changed, beside"))
+    assert (verdict.measured, verdict.met) == ("2.00× (peer 14.0)", False)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +143,7 @@ def test_a_photo_must_not_be_beaten_in_both(median: float, size: int, met: bool)
 
 def test_targets_name_sections_that_are_measured() -> None:
     measured = {s.name for s in SECTIONS} | {"scaled/1920x1080/page", "array/1920x1080/page"}
-    assert {t.section for t in figures.TARGETS} <= measured
+    assert {t.section for t in (*figures.TARGETS, *figures.LEADS)} <= measured
 
 
 def test_the_tuned_server_is_the_one_of_our_image() -> None:

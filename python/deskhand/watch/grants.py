@@ -113,19 +113,19 @@ class Grants:
         Raises:
             ActionError: An argument is wrong, or there are too many grants.
         """
-        for scope in expect_several("issue: scopes", scopes):
+        for scope in expect_several("a link: scopes", scopes):
             if scope not in _SCOPES:
-                raise ActionError(f"issue: there is no scope {shown(scope)}: use {', '.join(sorted(_SCOPES))}")
+                raise ActionError(f"a link: there is no scope {shown(scope)}: use {', '.join(sorted(_SCOPES))}")
         for what, seconds in (("lifetime", lifetime), ("link_lifetime", link_lifetime)):
-            if expect_amount(f"issue: {what}", seconds) > _LONGEST_LIFE:
-                raise ActionError(f"issue: {what} is at most a year in seconds, not {shown(seconds)}")
-        expect_integer("issue: connections", connections, 1, _MOST_CONNECTIONS)
-        known = one_line(" ".join(expect_text("issue: name", name).split()), _LONGEST_NAME)
+            if expect_amount(f"a link: {what}", seconds) > _LONGEST_LIFE:
+                raise ActionError(f"a link: {what} is at most a year in seconds, not {shown(seconds)}")
+        expect_integer("a link: connections", connections, 1, _MOST_CONNECTIONS)
+        known = one_line(" ".join(expect_text("a link: name", name).split()), _LONGEST_NAME)
         if not known:
-            raise ActionError("issue: the name is empty: others read it in errors and logs")
+            raise ActionError("a link: the name is empty: others read it in errors and logs")
         self._forget_ended()
         if len(self._known()) >= _MOST_GRANTS:
-            raise ActionError(f"issue: {_MOST_GRANTS} grants are in use: revoke one, or wait until one expires")
+            raise ActionError(f"a link: {_MOST_GRANTS} grants are in use: revoke one, or wait until one expires")
         now = self._clock()
         self._numbers += 1
         grant = Grant(self._numbers, known, frozenset({*scopes, "watch"}), now + lifetime, connections)
