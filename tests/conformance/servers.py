@@ -339,12 +339,14 @@ def wayvnc(folder: Path, settings: str = "") -> Iterator[Place]:
             for _ in range(_TRIES):
                 try:
                     return deskhand.connect(url, **how)
-                except deskhand.ConnectFailed:
+                except deskhand.ConnectFailed as error:
                     # wayvnc 0.5 crashes now and then when a client and a window go together, which the next one finds. Who asks
                     # whether it listens is a client too.
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         processes[0].wait(5)
                     if processes[0].returncode not in _CRASHED:
+                        said = socket.with_suffix(".log").read_text(errors="replace")[-2000:]
+                        error.add_note(f"wayvnc's exit code is {processes[0].returncode}, and it said: {said}")
                         raise
                 socket.unlink(missing_ok=True)
                 start()
