@@ -73,6 +73,14 @@ impl Screen {
         errors::detached(py, || work(&mut self.locked()))
     }
 
+    /// What takes microseconds, with the GIL: to hand that over takes longer. The lock is not waited for with it.
+    fn peek<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut imaging::Screen) -> T + Send) -> PyResult<T> {
+        match self.inner.try_lock() {
+            Ok(mut screen) => errors::caught(|| work(&mut screen)),
+            Err(_) => self.with(py, work),
+        }
+    }
+
     /// A file as `bytes`: the same object as last time, if it is the same file.
     fn file(
         &self,
@@ -111,33 +119,33 @@ impl Screen {
 
     #[getter]
     fn generation(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |screen| screen.generation())
+        self.peek(py, |screen| screen.generation())
     }
 
     #[getter]
     fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |screen| screen.epoch())
+        self.peek(py, |screen| screen.epoch())
     }
 
     #[getter]
     fn pointer(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
-        self.with(py, |screen| screen.pointer())
+        self.peek(py, |screen| screen.pointer())
     }
 
     #[getter]
     fn cursor(&self, py: Python<'_>) -> PyResult<Option<RectTuple>> {
-        self.with(py, |screen| screen.cursor().map(|c| (c.size.w, c.size.h, c.hot.0, c.hot.1)))
+        self.peek(py, |screen| screen.cursor().map(|c| (c.size.w, c.size.h, c.hot.0, c.hot.1)))
     }
 
     /// The name of the cursor's image, as its application gave it.
     #[getter]
     fn cursor_name(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |screen| screen.cursor().map(|cursor| cursor.name.clone()).unwrap_or_default())
+        self.peek(py, |screen| screen.cursor().map(|cursor| cursor.name.clone()).unwrap_or_default())
     }
 
     #[getter]
     fn stats(&self, py: Python<'_>) -> PyResult<HashMap<&'static str, u64>> {
-        let stats = self.with(py, |screen| screen.stats())?;
+        let stats = self.peek(py, |screen| screen.stats())?;
         Ok(HashMap::from([
             ("patches", stats.patches),
             ("bytes_compared", stats.bytes_compared),
@@ -148,7 +156,7 @@ impl Screen {
     }
 
     fn expect(&self, py: Python<'_>, times: u32) -> PyResult<()> {
-        self.with(py, |screen| screen.expect(times))
+        self.peek(py, |screen| screen.expect(times))
     }
 
     #[pyo3(signature = (size=None, region=None, cursor=true))]
@@ -183,7 +191,7 @@ impl Screen {
     ) -> PyResult<(u32, u32, Py<PyBytes>)> {
         let view = view(size, region, cursor);
         let sized = |screen: &mut imaging::Screen| Ok((screen.size_of(&view)?, screen.stamp(&view)?));
-        let (size, stamp) = self.with(py, sized)?.map_err(|e| errors::imaging(&e))?;
+        let (size, stamp) = self.peek(py, sized)?.map_err(|e| errors::imaging(&e))?;
         let held = || self.pixels.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         if let Some((_, bytes)) = held().as_ref().filter(|(held, _)| *held == stamp) {
             return Ok((size.w, size.h, bytes.clone_ref(py)));
@@ -224,7 +232,7 @@ impl Screen {
     }
 
     fn history(&self, py: Python<'_>, since: u64) -> PyResult<Vec<(u64, f64, Vec<RectTuple>)>> {
-        self.with(py, |screen| {
+        self.peek(py, |screen| {
             screen.history(since).iter().map(|change| (change.generation, change.at, tuples(&change.rects))).collect()
         })
     }
@@ -240,6 +248,6 @@ impl Screen {
     }
 
     fn set_pointer(&self, py: Python<'_>, x: i32, y: i32) -> PyResult<()> {
-        self.with(py, |screen| screen.set_pointer((x, y)))
+        self.peek(py, |screen| screen.set_pointer((x, y)))
     }
 }
