@@ -15,7 +15,8 @@ import pytest
 import deskhand
 from deskhand import ActionError, DeskhandTimeout, Drag, KeyPress, LeftClick, Move, Secret, Settle, Type
 from elements.puppet import Puppet, shown
-from integration.apps import until
+from faults.helpers import server_pid
+from integration.apps import stopped, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -382,3 +383,15 @@ def test_it_waits_until_a_person_could(desktop: Desktop, puppet: Puppet, name: s
         assert until(lambda: bool(puppet.run(f"int({case.holds})")))
     assert until(lambda: len(puppet.told) >= len(expected))
     assert puppet.told == expected
+
+
+@pytest.mark.parametrize("toolkit", ["GTK 3"])
+def test_a_server_that_answered_meanwhile_is_not_called_silent(desktop: Desktop, puppet: Puppet) -> None:
+    """It stands still when the time to reach the element ends."""
+    puppet.run("button('Go', 20, 60); button('At', 20, 20)")
+    ref = desktop.find("button", "Go").element(timeout=_LONG).ref
+    puppet.run("popover('Pop', 'At')")
+    desktop.perform()
+    behind = pytest.raises(DeskhandTimeout, match=r"is behind .*, which must be closed")
+    with behind, stopped(server_pid(str(desktop.display)), after=0.9):
+        desktop.perform(LeftClick(element=ref), settle=Settle(timeout=1.0))

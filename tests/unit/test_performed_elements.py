@@ -40,7 +40,7 @@ def aimed(monkeypatch: pytest.MonkeyPatch, lost: Sequence[float]) -> tuple[Movin
     monkeypatch.setattr(performed_elements, "rest", lambda *_: now.__setitem__(0, now[0] + next(gone, 0.0)))
     with Desktop(MemoryBackend((320, 200), clock=lambda: now[0]), clock=lambda: now[0]) as desktop:
         elements = Moving()
-        monkeypatch.setattr(type(desktop._core.elements), "reach", lambda _, ref, limit: elements.reach(ref, limit))
+        monkeypatch.setattr(type(desktop._core.elements), "reach", lambda _, ref, limit, __: elements.reach(ref, limit))
         return elements, aim(desktop._core, LeftClick(element="e1"), Settle(), None, dragging=False)[1]
 
 

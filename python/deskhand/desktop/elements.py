@@ -184,10 +184,11 @@ class ElementReader:
             root = known[root.parent]
         return root.name, element.point
 
-    def reach(self, ref: str, timeout: float) -> Point:
+    def reach(self, ref: str, timeout: float, patience: float | None) -> Point:
         """The middle of an element when a person could click it: it is on the screen, still, enabled and not covered.
 
-        Of an item with items of its own below it, it is the middle of its own line.
+        Of an item with items of its own below it, it is the middle of its own line. `patience` is for `Backend.allow`: each
+        look has the whole of it.
 
         Raises:
             ActionError: It is not there any more.
@@ -203,6 +204,7 @@ class ElementReader:
         while True:
             asked = clock()
             left = deadline - asked
+            self._backend.allow(patience)
             found = self._find(ref, max(0.1, min(left, _ONE_READ)), scrolling=scroll is not None)
             element = found[ref]
             obstacle = _obstacle(found, element)

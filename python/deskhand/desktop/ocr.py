@@ -130,15 +130,15 @@ class ScreenReader:
             return self._tree.place_of(ref)
         return "", self._known[ref].point if ref in self._known else None
 
-    def reach(self, ref: str, timeout: float) -> Point:
-        """The middle of an element when a person could click it; a text is where it was, or has another reference.
+    def reach(self, ref: str, timeout: float, patience: float | None) -> Point:
+        """As `ElementReader.reach`; a text is where it was, or has another reference.
 
         Raises:
             ActionError: It is not there any more.
             DeskhandTimeout: It was not so within `timeout` seconds; says what it was instead.
         """
         if not _is_text(ref):
-            return self._tree.reach(ref, timeout)
+            return self._tree.reach(ref, timeout, patience)
         found = self.read(timeout, ocr=True)
         self.check(ref)
         point = found[ref].point

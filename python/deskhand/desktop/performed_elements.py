@@ -89,10 +89,11 @@ def rest(core: Core, action: Action, events: Sequence[Step]) -> None:
 
 def _reach(core: Core, refs: Sequence[str], settings: Settle | None) -> list[Point]:
     """Where elements are, all at once: to reach one may have moved another."""
-    limit = _REACHED if settings is None else settings.timeout
+    patience = None if settings is None else settings.timeout
+    limit = _REACHED if patience is None else patience
     points: list[Point] = []
     for _ in range(_REACHED_AT_ONCE):
-        before, points = points, [core.elements.reach(ref, limit) for ref in refs]
+        before, points = points, [core.elements.reach(ref, limit, patience) for ref in refs]
         if len(refs) < 2 or points == before:
             return points
     raise ActionError(f"the elements {' and '.join(refs)} are not on the screen at the same time")
