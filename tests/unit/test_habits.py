@@ -113,7 +113,7 @@ def test_an_application_at_work_is_waited_for_as_before(desktop: Desktop, editor
         looks.append(editor.now)
         return doing if len(looks) == 1 else Activity.RESTING
 
-    editor.activity = activity  # type: ignore[method-assign]
+    editor.activity = activity  # type: ignore[method-assign] # this answer for one wait only
     assert silence(desktop, editor) == LONG
 
 
